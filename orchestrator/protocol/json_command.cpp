@@ -1,0 +1,50 @@
+#include "orchestrator/protocol/json_codec.h"
+
+namespace permit {
+namespace {
+
+struct CommandSpelling {
+  static constexpr std::string_view type_key = ",\"commandType\":";
+  static constexpr std::string_view type_prefix = "COMMAND_TYPE_";
+  static constexpr std::string_view suffix = "CommandAttributes";
+  static constexpr std::string_view unknown_reason = "COMMAND_UNKNOWN";
+};
+using Table = OneOfTable<CommandSpelling, CommandAttributes>;
+
+}  // namespace
+
+// What stands in a command beside its type and attributes.
+struct CommandHead {
+  std::optional<UserMetadata> user_metadata;
+};
+BOOST_DESCRIBE_STRUCT(CommandHead, (), (user_metadata))
+
+void read_value(JsonReader& reader, Command& value) {
+  CommandHead head;
+  read_one_of(reader, Table::codec, &value.attributes, StructTable<CommandHead>::codec, &head);
+  value.user_metadata = std::move(head.user_metadata);
+}
+
+void write_value(JsonWriter& writer, const Command& value) {
+  writer.out += '{';
+  write_one_of(writer, Table::codec, value.attributes.index(), &value.attributes);
+  if (value.user_metadata) {
+    writer.begin_member(",\"userMetadata\":");
+    write_value(writer, *value.user_metadata);
+  }
+  writer.out += '}';
+}
+
+PERMIT_JSON(Command)
+
+// The structs that commands share with the other messages.
+PERMIT_JSON(Failure)
+PERMIT_JSON(Payload)
+PERMIT_JSON(Payloads)
+PERMIT_JSON(Header)
+PERMIT_JSON(Memo)
+PERMIT_JSON(PermitRequest)
+PERMIT_JSON(Priority)
+PERMIT_JSON(RetryPolicy)
+
+}  // namespace permit

@@ -1,0 +1,67 @@
+#include "orchestrator/protocol/json_codec.h"
+
+namespace permit {
+namespace {
+
+struct EventSpelling {
+  static constexpr std::string_view type_key = ",\"eventType\":";
+  static constexpr std::string_view type_prefix = "EVENT_TYPE_";
+  static constexpr std::string_view suffix = "EventAttributes";
+  static constexpr std::string_view unknown_reason = "ENUM_UNKNOWN";
+};
+using Table = OneOfTable<EventSpelling, EventAttributes>;
+
+}  // namespace
+
+// What stands in an event beside its type and attributes.
+struct EventHead {
+  std::int64_t event_id = 0;
+  Time event_time{};
+  Ignored version{};
+  Ignored task_id{};
+  std::optional<UserMetadata> user_metadata;
+  Ignored links{};
+  Ignored worker_may_ignore{};
+};
+BOOST_DESCRIBE_STRUCT(EventHead, (),
+                      (event_id, event_time, version, task_id, user_metadata, links,
+                       worker_may_ignore))
+
+void read_value(JsonReader& reader, Event& value) {
+  EventHead head;
+  read_one_of(reader, Table::codec, &value.attributes, StructTable<EventHead>::codec, &head);
+  value.event_id = head.event_id;
+  value.event_time = head.event_time;
+  value.user_metadata = std::move(head.user_metadata);
+}
+
+void write_value(JsonWriter& writer, const Event& value) {
+  writer.out += '{';
+  if (value.event_id != 0) {
+    writer.begin_member(",\"eventId\":");
+    write_value(writer, value.event_id);
+  }
+  if (is_set(value.event_time)) {
+    writer.begin_member(",\"eventTime\":");
+    write_value(writer, value.event_time);
+  }
+  write_one_of(writer, Table::codec, value.attributes.index(), &value.attributes);
+  if (value.user_metadata) {
+    writer.begin_member(",\"userMetadata\":");
+    write_value(writer, *value.user_metadata);
+  }
+  writer.out += '}';
+}
+
+std::string events_to_shorthand(std::string_view events_json) {
+  std::string list = "[";
+  list += events_json;
+  list += ']';
+  const std::string out = to_json(read_json<std::vector<Event>>(list), PayloadForm::shorthand);
+  return out.substr(1, out.size() - 2);
+}
+
+PERMIT_JSON(Event)
+PERMIT_JSON(std::vector<Event>)
+
+}  // namespace permit

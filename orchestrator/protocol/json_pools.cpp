@@ -1,0 +1,21 @@
+// The codec for pools.h.
+#include "orchestrator/protocol/json_codec.h"
+#include "orchestrator/protocol/pools.h"
+
+namespace permit {
+
+PERMIT_JSON(SetPoolRequest)
+PERMIT_JSON(DrainRequest)
+PERMIT_JSON(PoolInfo)
+PERMIT_JSON(ListPoolsResponse)
+PERMIT_JSON(ListWaitersResponse)
+PERMIT_JSON(AcquireRequest)
+PERMIT_JSON(AcquireResponse)
+PERMIT_JSON(HolderRequest)
+PERMIT_JSON(RenewResponse)
+PERMIT_JSON(PermitInfo)
+PERMIT_JSON(ForceReleaseRequest)
+PERMIT_JSON(AdvanceRequest)
+PERMIT_JSON(AdvanceResponse)
+
+}  // namespace permit

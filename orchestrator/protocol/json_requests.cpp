@@ -1,0 +1,36 @@
+#include "orchestrator/protocol/json_codec.h"
+
+namespace permit {
+
+PERMIT_JSON(StartWorkflowExecutionRequest)
+PERMIT_JSON(SignalWorkflowExecutionRequest)
+PERMIT_JSON(SignalWithStartWorkflowExecutionRequest)
+PERMIT_JSON(RequestCancelWorkflowExecutionRequest)
+PERMIT_JSON(TerminateWorkflowExecutionRequest)
+PERMIT_JSON(DescribeWorkflowExecutionRequest)
+PERMIT_JSON(GetWorkflowExecutionHistoryRequest)
+PERMIT_JSON(ListWorkflowExecutionsRequest)
+PERMIT_JSON(CountWorkflowExecutionsRequest)
+PERMIT_JSON(QueryWorkflowRequest)
+PERMIT_JSON(PollWorkflowTaskQueueRequest)
+PERMIT_JSON(RespondWorkflowTaskCompletedRequest)
+PERMIT_JSON(RespondWorkflowTaskFailedRequest)
+PERMIT_JSON(RespondQueryTaskCompletedRequest)
+PERMIT_JSON(ResetStickyTaskQueueRequest)
+PERMIT_JSON(ShutdownWorkerRequest)
+PERMIT_JSON(PollActivityTaskQueueRequest)
+PERMIT_JSON(RecordActivityTaskHeartbeatRequest)
+PERMIT_JSON(RecordActivityTaskHeartbeatByIdRequest)
+PERMIT_JSON(RespondActivityTaskCompletedRequest)
+PERMIT_JSON(RespondActivityTaskCompletedByIdRequest)
+PERMIT_JSON(RespondActivityTaskFailedRequest)
+PERMIT_JSON(RespondActivityTaskFailedByIdRequest)
+PERMIT_JSON(RespondActivityTaskCanceledRequest)
+PERMIT_JSON(RespondActivityTaskCanceledByIdRequest)
+PERMIT_JSON(DescribeTaskQueueRequest)
+PERMIT_JSON(DescribeNamespaceRequest)
+PERMIT_JSON(ListNamespacesRequest)
+PERMIT_JSON(GetSystemInfoRequest)
+PERMIT_JSON(GetClusterInfoRequest)
+
+}  // namespace permit

@@ -1,0 +1,23 @@
+#include "orchestrator/protocol/json_codec.h"
+
+namespace permit {
+
+PERMIT_JSON(StartWorkflowExecutionResponse)
+PERMIT_JSON(SignalWithStartWorkflowExecutionResponse)
+PERMIT_JSON(EmptyResponse)
+PERMIT_JSON(DescribeWorkflowExecutionResponse)
+PERMIT_JSON(GetWorkflowExecutionHistoryResponse)
+PERMIT_JSON(ListWorkflowExecutionsResponse)
+PERMIT_JSON(CountWorkflowExecutionsResponse)
+PERMIT_JSON(QueryWorkflowResponse)
+PERMIT_JSON(PollWorkflowTaskQueueResponse)
+PERMIT_JSON(RespondWorkflowTaskCompletedResponse)
+PERMIT_JSON(PollActivityTaskQueueResponse)
+PERMIT_JSON(RecordActivityTaskHeartbeatResponse)
+PERMIT_JSON(DescribeTaskQueueResponse)
+PERMIT_JSON(DescribeNamespaceResponse)
+PERMIT_JSON(ListNamespacesResponse)
+PERMIT_JSON(GetSystemInfoResponse)
+PERMIT_JSON(GetClusterInfoResponse)
+
+}  // namespace permit

@@ -1,0 +1,27 @@
+// Writes JSON straight into a string. Valid whatever it is given: bytes in a string that are not
+// UTF-8, and U+0000, which our reader refuses, come out as U+FFFD.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "orchestrator/protocol/json.h"
+
+namespace permit {
+
+// In quotes. Escapes what JSON demands, and U+2028 and U+2029 for the sake of JavaScript.
+void append_json_string(std::string_view text, std::string& out);
+
+struct JsonWriter {
+  std::string& out;
+  PayloadForm form;
+
+  // Begins a member; `key` is `,"name":`, and the comma is dropped behind a '{'.
+  void begin_member(std::string_view key) {
+    if (out.back() == '{') key.remove_prefix(1);
+    out += key;
+  }
+};
+
+}  // namespace permit

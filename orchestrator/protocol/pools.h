@@ -1,0 +1,214 @@
+// Permit's own API: pools, their lines, and holders that are not workflows. Integers are JSON
+// numbers here, durations "90s", times RFC 3339, names lowerCamelCase.
+#pragma once
+
+#include <boost/describe.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "orchestrator/protocol/common.h"
+
+namespace permit {
+
+// A pool may not grant faster than this: `burst` tokens at most, refilled at `per_second`.
+struct PoolRate {
+  double per_second = 0;
+  double burst = 0;
+};
+BOOST_DESCRIBE_STRUCT(PoolRate, (), (per_second, burst))
+
+// PUT pools/{pool}. Capacity n is slots "0" to "n-1"; give that or names, not both.
+struct SetPoolRequest {
+  std::string namespace_;
+  PoolName pool;
+  std::optional<std::int32_t> capacity;
+  std::optional<std::vector<SlotName>> slots;
+  PermitOrder order = PermitOrder::unspecified;  // overrides the callers'; absent: theirs
+  std::optional<PoolRate> rate;
+};
+BOOST_DESCRIBE_STRUCT(SetPoolRequest, (), (namespace_, pool, capacity, slots, order, rate))
+
+struct PoolRequest {
+  std::string namespace_;
+  PoolName pool;
+};
+BOOST_DESCRIBE_STRUCT(PoolRequest, (), (namespace_, pool))
+
+struct DrainRequest {
+  std::string namespace_;
+  PoolName pool;
+  SlotName slot;  // absent: the whole pool
+};
+BOOST_DESCRIBE_STRUCT(DrainRequest, (), (namespace_, pool, slot))
+
+// One open hold, as lists show it.
+struct PermitInfo {
+  WorkflowId id;
+  RunId run_id;
+  PoolName pool;
+  SlotName slot;
+  Fence fence;
+  std::string state;  // held or closed
+  std::string holder;
+  RunId holder_run_id;
+  std::string reason;
+  Time since{};
+  Time deadline{};
+  Time closed_at{};
+  Outcome outcome = Outcome::unspecified;
+  std::string cause;
+};
+BOOST_DESCRIBE_STRUCT(PermitInfo, (),
+                      (id, run_id, pool, slot, fence, state, holder, holder_run_id, reason, since,
+                       deadline, closed_at, outcome, cause))
+
+struct SlotInfo {
+  SlotName slot;
+  bool drained = false;
+  bool leaving = false;  // no longer registered; its holder finishes
+  std::optional<PermitInfo> permit;
+};
+BOOST_DESCRIBE_STRUCT(SlotInfo, (), (slot, drained, leaving, permit))
+
+// Callers that believe the pool to be something else than an operator has set.
+struct BeliefAlert {
+  std::int32_t slots = 0;
+  std::string by;
+  Time at{};
+};
+BOOST_DESCRIBE_STRUCT(BeliefAlert, (), (slots, by, at))
+
+struct PoolInfo {
+  PoolName pool;
+  std::int32_t capacity = 0;
+  std::int32_t held = 0;
+  std::int32_t waiting = 0;
+  bool configured = false;  // set by an operator, not learned from callers
+  bool drained = false;
+  PermitOrder order = PermitOrder::unspecified;
+  std::optional<PoolRate> rate;
+  std::optional<BeliefAlert> alert;
+  std::vector<SlotInfo> slots;
+};
+BOOST_DESCRIBE_STRUCT(PoolInfo, (),
+                      (pool, capacity, held, waiting, configured, drained, order, rate, alert,
+                       slots))
+
+struct ListPoolsResponse {
+  std::vector<PoolInfo> pools;
+};
+BOOST_DESCRIBE_STRUCT(ListPoolsResponse, (), (pools))
+
+struct WaiterInfo {
+  Fence id;  // a plain number on the wire
+  PoolName pool;
+  std::int32_t position = 0;  // 1 is next
+  PermitOrder order = PermitOrder::unspecified;
+  std::int32_t priority = 0;
+  std::int32_t count = 0;
+  std::string holder;  // who asks: a workflow id, or the name given
+  RunId holder_run_id;
+  std::string reason;
+  Time since{};
+  Time expires{};
+};
+BOOST_DESCRIBE_STRUCT(WaiterInfo, (),
+                      (id, pool, position, order, priority, count, holder, holder_run_id, reason,
+                       since, expires))
+
+struct ListWaitersResponse {
+  std::vector<WaiterInfo> waiters;
+};
+BOOST_DESCRIBE_STRUCT(ListWaitersResponse, (), (waiters))
+
+// POST pools/{pool}/acquire, for holders that are not workflows. Repeat it with the same request id
+// until it is granted: the place in line is kept as long as somebody asks every 15 s.
+struct AcquireRequest {
+  std::string namespace_;
+  PoolName pool;
+  std::string request_id;
+  std::string holder;
+  std::vector<SlotName> slots;
+  std::vector<SlotName> only;
+  std::int32_t count = 0;
+  Duration lease{};
+  Duration max_hold{};
+  PermitOrder order = PermitOrder::unspecified;  // absent: fair
+  std::int32_t priority = 0;
+  std::optional<Duration> wait;  // for this call; absent: 60 s; 0: answer at once, do not wait
+  Duration wait_timeout{};
+  std::string reason;
+  std::map<std::string, std::string> labels;
+};
+BOOST_DESCRIBE_STRUCT(AcquireRequest, (),
+                      (namespace_, pool, request_id, holder, slots, only, count, lease, max_hold,
+                       order, priority, wait, wait_timeout, reason, labels))
+
+struct GrantedSlot {
+  WorkflowId id;
+  SlotName slot;
+  RunId run_id;
+  Fence fence;
+  Time deadline{};
+};
+BOOST_DESCRIBE_STRUCT(GrantedSlot, (), (id, slot, run_id, fence, deadline))
+
+struct AcquireResponse {
+  PoolName pool;
+  std::string state;  // granted or waiting
+  std::vector<GrantedSlot> slots;
+  Fence fence;      // the highest of them
+  Time deadline{};  // the earliest of them
+  std::string token;
+  std::optional<WaiterInfo> ticket;
+};
+BOOST_DESCRIBE_STRUCT(AcquireResponse, (), (pool, state, slots, fence, deadline, token, ticket))
+
+struct HolderRequest {  // renew and release
+  std::string namespace_;
+  WorkflowId id;
+  std::string token;
+  Duration lease{};  // renew: instead of the one acquired with
+};
+BOOST_DESCRIBE_STRUCT(HolderRequest, (), (namespace_, id, token, lease))
+
+struct RenewResponse {
+  Time deadline{};
+};
+BOOST_DESCRIBE_STRUCT(RenewResponse, (), (deadline))
+
+struct ForceReleaseRequest {
+  std::string namespace_;
+  WorkflowId id;
+  RunId run_id;
+  Fence fence;
+  std::string reason;
+  std::string identity;
+};
+BOOST_DESCRIBE_STRUCT(ForceReleaseRequest, (), (namespace_, id, run_id, fence, reason, identity))
+
+struct PermitQuery {
+  std::string namespace_;
+  WorkflowId id;
+  RunId run_id;  // absent: the current or last one
+};
+BOOST_DESCRIBE_STRUCT(PermitQuery, (), (namespace_, id, run_id))
+
+struct RemoveWaiterRequest {
+  std::string namespace_;
+  Fence id;
+};
+BOOST_DESCRIBE_STRUCT(RemoveWaiterRequest, (), (namespace_, id))
+
+// POST /api/v1/test/advance, with --virtual-time only.
+struct AdvanceRequest {
+  double seconds = 0;
+};
+BOOST_DESCRIBE_STRUCT(AdvanceRequest, (), (seconds))
+struct AdvanceResponse {
+  Time now{};
+};
+BOOST_DESCRIBE_STRUCT(AdvanceResponse, (), (now))
+
+}  // namespace permit

@@ -1,0 +1,204 @@
+#include "orchestrator/protocol/time_text.h"
+
+#include <charconv>
+#include <chrono>
+#include <cstdint>
+
+#include "orchestrator/protocol/ensure.h"
+#include "orchestrator/protocol/json_text.h"
+
+namespace permit {
+namespace {
+
+using std::chrono::days;
+using std::chrono::hours;
+using std::chrono::minutes;
+using std::chrono::seconds;
+using std::chrono::sys_days;
+using std::chrono::year;
+using std::chrono::year_month_day;
+
+constexpr Time time_min{};
+constexpr Time time_end = sys_days(year(10000) / 1 / 1);
+constexpr std::int64_t duration_seconds_max = 315'576'000'000;
+constexpr std::int64_t micros_per_second = 1'000'000;
+
+// Takes text from the front as long as it has the expected form; remembers if it did not.
+class Cursor {
+ public:
+  explicit Cursor(std::string_view text) : text_(text) {}
+
+  bool at_end() const { return text_.empty(); }
+  bool take(char c) {
+    if (text_.empty() || text_.front() != c) return false;
+    text_.remove_prefix(1);
+    return true;
+  }
+  void expect(char c) { ok_ = take(c) && ok_; }
+
+  // Exactly `count` digits.
+  int digits(int count) {
+    int value = 0;
+    for (; count > 0; --count) value = value * 10 + digit();
+    return value;
+  }
+
+  // As many digits as there are; not more than fit, and no leading zero.
+  std::int64_t integer() {
+    std::int64_t value = 0;
+    const auto [end, error] = std::from_chars(text_.data(), text_.data() + text_.size(), value);
+    const auto size = static_cast<std::size_t>(end - text_.data());
+    ok_ = ok_ && error == std::errc() && is_digit(text_.front()) &&
+          (size == 1 || text_.front() != '0');
+    text_.remove_prefix(size);
+    return value;
+  }
+
+  // ".5" and the like, if there is one, in microseconds.
+  std::int64_t fraction() {
+    if (!take('.')) return 0;
+    std::int64_t value = 0;
+    int count = 0;
+    for (; !text_.empty() && is_digit(text_.front()); ++count) {
+      const int next = digit();
+      if (count < 6) value = value * 10 + next;
+    }
+    ok_ = ok_ && count >= 1 && count <= 9;
+    for (; count < 6; ++count) value *= 10;
+    return value;
+  }
+
+  bool ok() const { return ok_; }
+
+ private:
+  int digit() {
+    if (text_.empty() || !is_digit(text_.front())) {
+      ok_ = false;
+      return 0;
+    }
+    const int value = text_.front() - '0';
+    text_.remove_prefix(1);
+    return value;
+  }
+
+  std::string_view text_;
+  bool ok_ = true;
+};
+
+// "Z", or "+02:00" as the minutes to take away.
+minutes parse_offset(Cursor& cursor, bool& ok) {
+  if (cursor.take('Z')) return minutes(0);
+  const bool negative = cursor.take('-');
+  if (!negative) cursor.expect('+');
+  const int hour = cursor.digits(2);
+  cursor.expect(':');
+  const int minute = cursor.digits(2);
+  ok = ok && hour <= 23 && minute <= 59;
+  const minutes offset = hours(hour) + minutes(minute);
+  return negative ? -offset : offset;
+}
+
+void append_padded(std::int64_t value, int width, std::string& out) {
+  const std::size_t start = out.size();
+  out.resize(start + static_cast<std::size_t>(width), '0');
+  for (std::size_t at = out.size(); at > start; value /= 10) {
+    out[--at] = static_cast<char>('0' + value % 10);
+  }
+}
+
+void append_fraction(std::int64_t micros, std::string& out) {
+  if (micros == 0) return;
+  out += '.';
+  if (micros % 1000 == 0) {
+    append_padded(micros / 1000, 3, out);
+  } else {
+    append_padded(micros, 6, out);
+  }
+}
+
+}  // namespace
+
+void append_time(Time time, std::string& out) {
+  ENSURE(time >= time_min && time < time_end);
+  const sys_days day = std::chrono::floor<days>(time);
+  const year_month_day date(day);
+  const std::int64_t micros = (time - day).count();
+  const std::int64_t second = micros / micros_per_second;
+  append_padded(int(date.year()), 4, out);
+  out += '-';
+  append_padded(unsigned(date.month()), 2, out);
+  out += '-';
+  append_padded(unsigned(date.day()), 2, out);
+  out += 'T';
+  append_padded(second / 3600, 2, out);
+  out += ':';
+  append_padded(second / 60 % 60, 2, out);
+  out += ':';
+  append_padded(second % 60, 2, out);
+  append_fraction(micros % micros_per_second, out);
+  out += 'Z';
+}
+
+std::string format_time(Time time) {
+  std::string out;
+  append_time(time, out);
+  return out;
+}
+
+std::optional<Time> parse_time(std::string_view text) {
+  Cursor cursor(text);
+  const year y(cursor.digits(4));
+  cursor.expect('-');
+  const std::chrono::month m(static_cast<unsigned>(cursor.digits(2)));
+  cursor.expect('-');
+  const std::chrono::day d(static_cast<unsigned>(cursor.digits(2)));
+  cursor.expect('T');
+  const int hour = cursor.digits(2);
+  cursor.expect(':');
+  const int minute = cursor.digits(2);
+  cursor.expect(':');
+  const int second = cursor.digits(2);
+  const Duration fraction(cursor.fraction());
+  bool ok = hour <= 23 && minute <= 59 && second <= 59;
+  const minutes offset = parse_offset(cursor, ok);
+  const year_month_day date = y / m / d;
+  if (!ok || !cursor.ok() || !cursor.at_end() || !date.ok()) return std::nullopt;
+  const Time time =
+      sys_days(date) + hours(hour) + minutes(minute) + seconds(second) + fraction - offset;
+  if (time < time_min || time >= time_end) return std::nullopt;
+  return time;
+}
+
+void append_duration(Duration duration, std::string& out) {
+  const std::int64_t micros = duration.count();
+  ENSURE(micros <= duration_seconds_max * micros_per_second);
+  ENSURE(micros >= -duration_seconds_max * micros_per_second);
+  const std::int64_t size = micros < 0 ? -micros : micros;
+  if (micros < 0) out += '-';
+  char digits[20];
+  const auto end = std::to_chars(digits, digits + sizeof digits, size / micros_per_second).ptr;
+  out.append(digits, end);
+  append_fraction(size % micros_per_second, out);
+  out += 's';
+}
+
+std::string format_duration(Duration duration) {
+  std::string out;
+  append_duration(duration, out);
+  return out;
+}
+
+std::optional<Duration> parse_duration(std::string_view text) {
+  Cursor cursor(text);
+  const bool negative = cursor.take('-');
+  if (cursor.at_end()) return std::nullopt;
+  const std::int64_t second = cursor.integer();
+  const std::int64_t micros = cursor.fraction();
+  cursor.expect('s');
+  if (!cursor.ok() || !cursor.at_end() || second > duration_seconds_max) return std::nullopt;
+  if (second == duration_seconds_max && micros != 0) return std::nullopt;
+  const Duration duration(second * micros_per_second + micros);
+  return negative ? -duration : duration;
+}
+
+}  // namespace permit
