@@ -1,0 +1,299 @@
+#include "orchestrator/service/change.h"
+
+#include "orchestrator/core/activity_transitions.h"
+#include "orchestrator/core/client_transitions.h"
+#include "orchestrator/core/worker_transitions.h"
+#include "orchestrator/protocol/ensure.h"
+#include "orchestrator/protocol/json.h"
+#include "orchestrator/service/pools.h"
+
+namespace permit::service {
+
+Change::Change(Parts& parts, Time now) : parts_(parts), context_{now, &parts.ids} {}
+
+Change::~Change() {
+  if (written_) return;
+  for (const RunNumber number : order_) parts_.cache.forget(number);
+  for (auto& [queue, poller] : pollers_taken_) {
+    parts_.matching.return_poller(queue, std::move(poller));
+  }
+  parts_.pools.forget();
+}
+
+// --- Looking up ---
+
+core::RunState& Change::run(RunNumber number) {
+  core::RunState* state = find(number);
+  ENSURE(state != nullptr);
+  return *state;
+}
+
+core::RunState* Change::open_run(const std::string& namespace_, const WorkflowId& id) {
+  const auto own = started_.find({namespace_, id});
+  if (own != started_.end()) {
+    core::RunState& state = run(own->second);
+    return state.is_open() ? &state : nullptr;
+  }
+  const auto number = parts_.store.open_run(namespace_, id);
+  if (!number) return nullptr;
+  core::RunState& state = run(*number);
+  return state.is_open() ? &state : nullptr;  // or closed by this change
+}
+
+core::RunState* Change::latest_run(const std::string& namespace_, const WorkflowId& id) {
+  const auto own = started_.find({namespace_, id});
+  if (own != started_.end()) return &run(own->second);
+  const auto number = parts_.store.latest_run(namespace_, id);
+  return number ? &run(*number) : nullptr;
+}
+
+core::RunState* Change::run_by_id(const RunId& run_id) {
+  for (const auto& [key, number] : started_) {
+    core::RunState& state = run(number);
+    if (state.run_id == run_id) return &state;
+  }
+  const auto number = parts_.store.run_by_id(run_id);
+  return number ? &run(*number) : nullptr;
+}
+
+// --- Deciding ---
+
+Change::Touched& Change::touched(RunNumber number) {
+  const auto [entry, is_new] = touched_.try_emplace(number);
+  if (is_new) order_.push_back(number);
+  return entry->second;
+}
+
+void Change::record(core::RunState& state, core::Decision decision) {
+  Touched& touched = this->touched(state.number);
+  for (Event& event : decision.events) touched.events.push_back(std::move(event));
+  for (core::Message& message : decision.messages) messages_.push_back(std::move(message));
+  for (const std::int64_t id : decision.activities_offered)
+    touched.activities_offered.push_back(id);
+  for (const std::int64_t id : decision.activities_changed) touched.activities_changed.insert(id);
+  touched.task_offered = touched.task_offered || decision.workflow_task_offered;
+}
+
+void Change::step(core::RunState& state, const std::function<void(core::Transition&)>& transition) {
+  touched(state.number);  // first, so that a throw makes us forget the run
+  core::Transition run(state, context_);
+  transition(run);
+  record(state, run.take());
+}
+
+core::RunState& Change::start_run(NewRun new_run) {
+  auto fresh = std::make_unique<core::RunState>();
+  fresh->number = parts_.store.next_run_number();
+  fresh->namespace_ = new_run.namespace_;
+  fresh->workflow_id = new_run.workflow_id;
+  fresh->run_id = new_run.run_id.empty() ? parts_.ids.new_run_id(now()) : new_run.run_id;
+  event::WorkflowExecutionStarted& started = new_run.started;
+  started.workflow_id = fresh->workflow_id;
+  started.original_execution_run_id = fresh->run_id;
+  if (started.first_execution_run_id.empty()) started.first_execution_run_id = fresh->run_id;
+  if (!started.root_workflow_execution) started.root_workflow_execution = fresh->execution();
+  core::RunState& state = parts_.cache.insert(std::move(fresh));
+  touched(state.number).is_new = true;
+  started_[{state.namespace_, state.workflow_id}] = state.number;
+  record(state, core::start(state, std::move(started), context_, limits()));
+  return state;
+}
+
+std::int64_t Change::next_arrival() {
+  const std::int64_t arrival = parts_.store.counters().arrival + 1;
+  parts_.store.set_arrival(arrival);
+  return arrival;
+}
+
+Fence Change::next_fence() {
+  const std::int64_t fence = parts_.store.counters().fence + 1;
+  parts_.store.set_fence(fence);
+  return Fence{fence};
+}
+
+void Change::claim_workflow_task(RunNumber run, std::string identity) {
+  claims_[run] = std::move(identity);
+}
+
+void Change::settle() {
+  for (;;) {
+    while (!messages_.empty()) {
+      core::Message message = std::move(messages_.front());
+      messages_.pop_front();
+      std::visit([this](auto& m) { deliver(m); }, message);
+    }
+    for (std::size_t i = 0; i < order_.size(); ++i) finish(run(order_[i]));
+    if (messages_.empty()) break;
+  }
+  for (std::size_t i = 0; i < order_.size(); ++i) hand_out(run(order_[i]));
+  ENSURE(messages_.empty());
+}
+
+// What each touched run needs once its events are complete: an end if it has grown too large, a
+// workflow task if there is something to see.
+void Change::finish(core::RunState& state) {
+  if (!state.is_open()) return;
+  if (core::over_history_limit(state, limits())) {
+    event::WorkflowExecutionTerminated terminated;
+    terminated.reason = "history has reached its limit; continue as new earlier";
+    terminated.identity = "permit-server";
+    step(state, [&](core::Transition& t) { core::terminate(t, terminated); });
+    return;
+  }
+  if (state.task_started() && core::buffer_is_full(state, limits())) {
+    step(state, [](core::Transition& t) {
+      core::fail_workflow_task(t, {WorkflowTaskFailedCause::force_close_command, {}, ""});
+    });
+  }
+  if (!state.wants_workflow_task || state.has_task()) return;
+  const std::string& sticky = state.volatile_state.sticky.name;
+  const Time recently = now() - std::chrono::seconds(10);
+  if (!sticky.empty() &&
+      !parts_.matching.polled_since({TaskQueueType::workflow, sticky}, recently)) {
+    state.volatile_state.sticky = {};
+  }
+  step(state, [](core::Transition& t) { t.schedule_workflow_task_if_wanted(); });
+}
+
+// --- Handing out ---
+
+void Change::begin_workflow_task(core::RunState& state, const std::string& identity) {
+  step(state, [&](core::Transition& t) {
+    core::start_workflow_task(t, {identity, parts_.ids.nonce()}, limits());
+  });
+}
+
+void Change::hand_out(core::RunState& state) {
+  if (!state.is_open()) return;
+  Touched& touched = this->touched(state.number);
+  const std::vector<std::int64_t> activities = std::move(touched.activities_offered);
+  touched.activities_offered.clear();
+  if (touched.task_offered && state.has_task() && !state.task_started()) {
+    hand_out_workflow_task(state);
+  }
+  for (const std::int64_t id : activities) {
+    const auto activity = state.activities.find(id);
+    if (activity == state.activities.end() || activity->second.closed) continue;
+    hand_out_activity(state, id);
+  }
+}
+
+void Change::hand_out_workflow_task(core::RunState& state) {
+  const auto claim = claims_.find(state.number);
+  if (claim != claims_.end()) {
+    begin_workflow_task(state, claim->second);
+    claims_granted_.insert(state.number);
+    return;
+  }
+  const Matching::QueueKey queue{TaskQueueType::workflow, core::task_queue_of(state)};
+  if (auto poller = parts_.matching.take_poller(queue)) {
+    pollers_taken_.emplace_back(queue, *poller);
+    begin_workflow_task(state, poller->identity);
+    matches_.push_back({std::move(*poller), Offer{state.number}});
+    return;
+  }
+  offers_made_.emplace_back(queue, Offer{state.number});
+}
+
+void Change::hand_out_activity(core::RunState& state, std::int64_t id) {
+  const Matching::QueueKey queue{TaskQueueType::activity,
+                                 state.activities.at(id).scheduled.task_queue.name};
+  if (auto poller = parts_.matching.take_poller(queue)) {
+    pollers_taken_.emplace_back(queue, *poller);
+    step(state, [&](core::Transition& t) {
+      core::start_activity(t, {id}, poller->identity, parts_.ids.nonce());
+    });
+    matches_.push_back({std::move(*poller), Offer{state.number, id}});
+    return;
+  }
+  offers_made_.emplace_back(queue, Offer{state.number, id});
+}
+
+bool Change::take(const Matching::QueueKey& queue, const Offer& offer,
+                  const std::string& identity) {
+  core::RunState* state = find(offer.run);
+  if (state == nullptr || !state->is_open()) return false;
+  if (queue.type == TaskQueueType::workflow) {
+    if (!state->has_task() || state->task_started()) return false;
+    if (core::task_queue_of(*state) != queue.name) return false;
+    begin_workflow_task(*state, identity);
+    return true;
+  }
+  const auto activity = state->activities.find(offer.scheduled_event_id);
+  if (activity == state->activities.end() || activity->second.closed) return false;
+  const core::ActivityAttempt& attempt = activity->second.attempt;
+  if (!attempt.offered || is_set(attempt.started_time)) return false;
+  step(*state, [&](core::Transition& t) {
+    core::start_activity(t, {offer.scheduled_event_id}, identity, parts_.ids.nonce());
+  });
+  return true;
+}
+
+// --- Writing ---
+
+void Change::write_history(core::RunState& state, const Touched& touched) {
+  if (touched.events.empty()) return;
+  store::HistoryBatch batch;
+  batch.first_event_id = touched.events.front().event_id;
+  for (const Event& event : touched.events) {
+    if (!batch.events.empty()) batch.events += ',';
+    write_json(event, batch.events);
+  }
+  state.history_bytes += static_cast<std::int64_t>(batch.events.size());
+  parts_.store.append_history(state.number, batch);
+}
+
+void Change::write_activities(const core::RunState& state, const Touched& touched) {
+  for (const std::int64_t id : touched.activities_changed) {
+    const auto activity = state.activities.find(id);
+    if (activity == state.activities.end()) continue;
+    store::ActivityRow row;
+    row.scheduled_event_id = id;
+    const core::ActivityAttempt& attempt = activity->second.attempt;
+    if (attempt.offered && !is_set(attempt.started_time) && !activity->second.closed) {
+      row.offered_on = activity->second.scheduled.task_queue.name;
+    }
+    write_json(attempt, row.attempt_json);
+    parts_.store.put_activity(state.number, row);
+  }
+  for (const Event& event : touched.events) {
+    std::visit(
+        [&]<class T>(const T& e) {
+          if constexpr (std::is_same_v<T, event::ActivityTaskCompleted> ||
+                        std::is_same_v<T, event::ActivityTaskFailed> ||
+                        std::is_same_v<T, event::ActivityTaskTimedOut> ||
+                        std::is_same_v<T, event::ActivityTaskCanceled>) {
+            parts_.store.delete_activity(state.number, e.scheduled_event_id);
+          }
+        },
+        event.attributes);
+  }
+}
+
+void Change::write() {
+  ENSURE(messages_.empty());
+  for (const RunNumber number : order_) write_history(run(number), touched_.at(number));
+  // First what closes, then what opens under the same id.
+  for (const RunNumber number : order_) {
+    if (!touched_.at(number).is_new) parts_.store.update_run(row_of(run(number)));
+  }
+  for (const RunNumber number : order_) {
+    if (touched_.at(number).is_new) parts_.store.insert_run(row_of(run(number)));
+  }
+  for (const RunNumber number : order_) {
+    write_activities(run(number), touched_.at(number));
+    if (!run(number).is_open()) parts_.store.delete_activities(number);
+    parts_.cache.measure(number);
+  }
+  for (const auto& write : extra_) write(parts_.store);
+  for (auto& [queue, offer] : offers_made_) parts_.matching.offer(queue, offer);
+  parts_.pools.written();
+  written_ = true;
+}
+
+bool Change::has_new_events(RunNumber run) const {
+  const auto found = touched_.find(run);
+  return found != touched_.end() && !found->second.events.empty();
+}
+
+}  // namespace permit::service

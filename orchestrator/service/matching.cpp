@@ -1,0 +1,113 @@
+#include "orchestrator/service/matching.h"
+
+#include "orchestrator/protocol/ensure.h"
+
+namespace permit::service {
+
+void Matching::offer(const QueueKey& queue, Offer offer) { queues_[queue].offers.push_back(offer); }
+
+void Matching::return_offer(const QueueKey& queue, Offer offer) {
+  queues_[queue].offers.push_front(offer);
+}
+
+std::optional<Offer> Matching::take_offer(const QueueKey& key) {
+  const auto queue = queues_.find(key);
+  if (queue == queues_.end() || queue->second.offers.empty()) return std::nullopt;
+  const Offer offer = queue->second.offers.front();
+  queue->second.offers.pop_front();
+  return offer;
+}
+
+void Matching::insert(const QueueKey& key, Poller poller, bool first) {
+  Queue& queue = queues_[key];
+  const auto deadline = deadlines_.emplace(poller.deadline, poller.id);
+  const std::int64_t id = poller.id;
+  const auto at =
+      queue.pollers.insert(first ? queue.pollers.begin() : queue.pollers.end(), std::move(poller));
+  ENSURE(where_.emplace(id, Place{&queue, at, deadline}).second);
+}
+
+void Matching::park(const QueueKey& key, Poller poller) { insert(key, std::move(poller), false); }
+
+void Matching::return_poller(const QueueKey& key, Poller poller) {
+  insert(key, std::move(poller), true);
+}
+
+void Matching::erase(std::int64_t id) {
+  const auto place = where_.find(id);
+  ENSURE(place != where_.end());
+  deadlines_.erase(place->second.deadline);
+  place->second.queue->pollers.erase(place->second.poller);
+  where_.erase(place);
+}
+
+std::optional<Poller> Matching::take_poller(const QueueKey& key) {
+  const auto queue = queues_.find(key);
+  if (queue == queues_.end() || queue->second.pollers.empty()) return std::nullopt;
+  Poller poller = queue->second.pollers.front();
+  erase(poller.id);
+  return poller;
+}
+
+bool Matching::remove_poller(std::int64_t id) {
+  if (!where_.contains(id)) return false;
+  erase(id);
+  return true;
+}
+
+std::vector<Poller> Matching::take_expired(std::chrono::steady_clock::time_point now) {
+  std::vector<Poller> expired;
+  while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
+    const std::int64_t id = deadlines_.begin()->second;
+    expired.push_back(*where_.at(id).poller);
+    erase(id);
+  }
+  return expired;
+}
+
+std::vector<Poller> Matching::take_all_pollers() {
+  return take_expired(std::chrono::steady_clock::time_point::max());
+}
+
+std::optional<std::chrono::steady_clock::time_point> Matching::next_deadline() const {
+  if (deadlines_.empty()) return std::nullopt;
+  return deadlines_.begin()->first;
+}
+
+void Matching::note_poll(const QueueKey& key, const std::string& identity, Time now) {
+  constexpr std::size_t identities_max = 1000;
+  auto& seen = queues_[key].seen;
+  if (seen.size() >= identities_max && !seen.contains(identity)) seen.erase(seen.begin());
+  seen[identity] = now;
+}
+
+bool Matching::polled_since(const QueueKey& key, Time since) const {
+  const auto queue = queues_.find(key);
+  if (queue == queues_.end()) return false;
+  if (!queue->second.pollers.empty()) return true;
+  for (const auto& [identity, at] : queue->second.seen) {
+    if (at >= since) return true;
+  }
+  return false;
+}
+
+std::vector<std::pair<std::string, Time>> Matching::pollers(const QueueKey& key, Time since) const {
+  std::vector<std::pair<std::string, Time>> recent;
+  const auto queue = queues_.find(key);
+  if (queue == queues_.end()) return recent;
+  for (const auto& [identity, at] : queue->second.seen) {
+    if (at >= since) recent.emplace_back(identity, at);
+  }
+  return recent;
+}
+
+std::size_t Matching::backlog(const QueueKey& key) const {
+  const auto queue = queues_.find(key);
+  return queue == queues_.end() ? 0 : queue->second.offers.size();
+}
+
+void Matching::forget_offers() {
+  for (auto& [key, queue] : queues_) queue.offers.clear();
+}
+
+}  // namespace permit::service

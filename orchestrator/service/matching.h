@@ -1,0 +1,88 @@
+// Task queues: which tasks are offered, which pollers are parked. Holds names and numbers only;
+// whether an offer still stands is looked up in the run's state when a poller takes it. In memory;
+// rebuilt from the store's offered rows.
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <functional>
+#include <list>
+#include <map>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "orchestrator/protocol/common.h"
+
+namespace permit::service {
+
+struct Offer {
+  RunNumber run;
+  std::int64_t scheduled_event_id = 0;  // of an activity; 0: the run's workflow task
+  std::int64_t query = 0;               // of a query to be answered by this queue's worker
+};
+
+// A worker that waits for a task. `deadline` is on the real clock, whatever the server's clock.
+struct Poller {
+  std::int64_t id = 0;
+  std::string identity;
+  std::chrono::steady_clock::time_point deadline;
+};
+
+class Matching {
+ public:
+  using Type = TaskQueueType;
+  struct QueueKey {
+    Type type = Type::workflow;
+    std::string name;
+    auto operator<=>(const QueueKey&) const = default;
+  };
+
+  void offer(const QueueKey& queue, Offer offer);
+  // Back to where it was taken from.
+  void return_offer(const QueueKey& queue, Offer offer);
+  std::optional<Offer> take_offer(const QueueKey& queue);
+
+  void park(const QueueKey& queue, Poller poller);
+  void return_poller(const QueueKey& queue, Poller poller);
+  // The one that has waited longest.
+  std::optional<Poller> take_poller(const QueueKey& queue);
+  bool remove_poller(std::int64_t id);
+  // Those whose wait is over.
+  std::vector<Poller> take_expired(std::chrono::steady_clock::time_point now);
+  std::vector<Poller> take_all_pollers();
+  std::optional<std::chrono::steady_clock::time_point> next_deadline() const;
+
+  // Remembers that somebody polls here, for describe and for sticky fall-back.
+  void note_poll(const QueueKey& queue, const std::string& identity, Time now);
+  bool polled_since(const QueueKey& queue, Time since) const;
+  std::vector<std::pair<std::string, Time>> pollers(const QueueKey& queue, Time since) const;
+
+  std::size_t backlog(const QueueKey& queue) const;
+  std::size_t parked() const { return where_.size(); }
+
+  // Before the offers are loaded again. Pollers stay.
+  void forget_offers();
+
+ private:
+  struct Queue {
+    std::deque<Offer> offers;
+    std::list<Poller> pollers;
+    std::map<std::string, Time> seen;  // identity → last poll
+  };
+  struct Place {
+    Queue* queue = nullptr;
+    std::list<Poller>::iterator poller;
+    std::multimap<std::chrono::steady_clock::time_point, std::int64_t>::iterator deadline;
+  };
+
+  void insert(const QueueKey& key, Poller poller, bool first);
+  void erase(std::int64_t id);
+
+  std::map<QueueKey, Queue> queues_;
+  std::unordered_map<std::int64_t, Place> where_;
+  std::multimap<std::chrono::steady_clock::time_point, std::int64_t> deadlines_;
+};
+
+}  // namespace permit::service

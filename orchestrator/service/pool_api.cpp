@@ -1,0 +1,392 @@
+// Pools, lines, and holders that are not workflows.
+#include <algorithm>
+
+#include "orchestrator/core/client_transitions.h"
+#include "orchestrator/core/clock_transitions.h"
+#include "orchestrator/core/validate.h"
+#include "orchestrator/protocol/ensure.h"
+#include "orchestrator/service/service.h"
+#include "orchestrator/service/siphash.h"
+
+namespace permit::service {
+
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+
+void check_namespace(const std::string& namespace_) {
+  if (namespace_ == "default") return;
+  throw not_found("NAMESPACE_NOT_FOUND", "there is no such namespace; only \"default\" exists");
+}
+
+}  // namespace
+
+// --- Describing ---
+
+PermitInfo Service::permit_info(const core::RunState& permit) {
+  const event::WorkflowExecutionStarted& started = permit.started;
+  PermitInfo info;
+  info.id = permit.workflow_id;
+  info.run_id = permit.run_id;
+  info.pool = started.permit->pool;
+  info.slot = started.permit->slot;
+  info.fence = started.permit->fence;
+  info.state = permit.is_open() ? "held" : "closed";
+  info.holder = started.identity;
+  if (started.parent_workflow_execution) {
+    info.holder = started.parent_workflow_execution->workflow_id.value;
+    info.holder_run_id = started.parent_workflow_execution->run_id;
+  }
+  if (started.permit_request) info.reason = started.permit_request->reason;
+  info.since = permit.start_time;
+  info.deadline = permit.volatile_state.permit_deadline;
+  info.closed_at = permit.close_time;
+  if (permit.hold_end) {
+    info.outcome = permit.hold_end->outcome;
+    info.cause = permit.hold_end->cause;
+  }
+  return info;
+}
+
+PoolInfo Service::pool_info(Change& change, const Pools::Pool& pool) {
+  PoolInfo info;
+  info.pool = pool.name;
+  info.capacity = static_cast<std::int32_t>(pool.settings.slots.size());
+  info.held = static_cast<std::int32_t>(pool.holders.size());
+  info.waiting = pools_.waiting(pool);
+  info.configured = pool.settings.configured;
+  info.drained = pool.settings.drained;
+  info.order = pool.settings.order;
+  info.rate = pool.settings.rate;
+  info.alert = pool.settings.alert;
+  auto holders = pool.holders;
+  for (const SlotSetting& setting : pool.settings.slots) {
+    SlotInfo slot{setting.slot, setting.drained, false, std::nullopt};
+    const auto holder = holders.find(setting.slot);
+    if (holder != holders.end()) {
+      slot.permit = permit_info(change.run(holder->second));
+      holders.erase(holder);
+    }
+    info.slots.push_back(std::move(slot));
+  }
+  for (const auto& [name, number] : holders) {
+    info.slots.push_back({name, false, true, permit_info(change.run(number))});
+  }
+  return info;
+}
+
+void Service::list_pools(Done<ListPoolsResponse> done) {
+  submit(done, [this, done] {
+    Change change(parts_, now_);
+    ListPoolsResponse response;
+    for (const auto& [name, pool] : pools_.all()) {
+      response.pools.push_back(pool_info(change, pool));
+    }
+    reply(done, std::move(response));
+  });
+}
+
+void Service::describe_pool(PoolRequest request, Done<PoolInfo> done) {
+  submit(done, [this, request = std::move(request), done] {
+    check_namespace(request.namespace_);
+    const Pools::Pool* pool = pools_.find(request.pool);
+    if (pool == nullptr) throw pools_.unknown(request.pool);
+    Change change(parts_, now_);
+    reply(done, pool_info(change, *pool));
+  });
+}
+
+void Service::set_pool(SetPoolRequest request, Done<PoolInfo> done) {
+  submit(done, [this, request = std::move(request), done] {
+    check_namespace(request.namespace_);
+    Change change(parts_, now_);
+    pools_.set(change, request);
+    finish(change);
+    reply(done, pool_info(change, *pools_.find(request.pool)));
+  });
+}
+
+void Service::delete_pool(PoolRequest request, Done<EmptyResponse> done) {
+  submit(done, [this, request = std::move(request), done] {
+    check_namespace(request.namespace_);
+    Change change(parts_, now_);
+    pools_.remove(change, request.pool);
+    finish(change);
+    reply(done, EmptyResponse{});
+  });
+}
+
+void Service::drain(DrainRequest request, Pools::Drain drain, Done<PoolInfo> done) {
+  submit(done, [this, request = std::move(request), drain, done] {
+    check_namespace(request.namespace_);
+    Change change(parts_, now_);
+    pools_.drain(change, request, drain);
+    finish(change);
+    reply(done, pool_info(change, *pools_.find(request.pool)));
+  });
+}
+
+void Service::list_waiters(PoolRequest request, Done<ListWaitersResponse> done) {
+  submit(done, [this, request = std::move(request), done] {
+    check_namespace(request.namespace_);
+    const Pools::Pool* pool = pools_.find(request.pool);
+    if (pool == nullptr) throw pools_.unknown(request.pool);
+    constexpr std::size_t waiters_max = 1'000;
+    ListWaitersResponse response;
+    for (const auto& [key, waiter] : pool->line) {
+      if (response.waiters.size() >= waiters_max) break;
+      const auto position = static_cast<std::int32_t>(response.waiters.size()) + 1;
+      response.waiters.push_back(pools_.describe(*pool, waiter, position));
+    }
+    reply(done, std::move(response));
+  });
+}
+
+void Service::remove_waiter(RemoveWaiterRequest request, Done<EmptyResponse> done) {
+  submit(done, [this, request = std::move(request), done] {
+    check_namespace(request.namespace_);
+    Change change(parts_, now_);
+    pools_.remove_waiter(change, request.id.value);
+    finish(change);
+    reply(done, EmptyResponse{});
+  });
+}
+
+// --- Acquire ---
+
+// Made from the ticket and a secret that is not in the database, so that a repeated request gets
+// the same token and a copy of the database does not hold any.
+std::string Service::token_for(const Waiter& ticket) const {
+  return siphash_hex(options_.token_secret, std::to_string(ticket.id) + ":" + ticket.request_id);
+}
+
+AcquireResponse Service::acquire_response(const Waiter& ticket, const PoolName& pool) {
+  AcquireResponse response;
+  response.pool = pool;
+  if (ticket.granted.empty()) {
+    response.state = "waiting";
+    const Pools::Pool& line_of = *pools_.find(pool);
+    response.ticket = pools_.describe(line_of, ticket, line_of.line.position(ticket.id));
+    return response;
+  }
+  response.state = "granted";
+  response.deadline = never;
+  for (const std::int64_t number : ticket.granted) {
+    const core::RunState* permit = cache_.find(RunNumber{number});
+    ENSURE(permit != nullptr);
+    const PermitGrant& grant = *permit->started.permit;
+    const Time deadline = permit->volatile_state.permit_deadline;
+    response.slots.push_back(
+        {permit->workflow_id, grant.slot, permit->run_id, grant.fence, deadline});
+    response.fence = std::max(response.fence, grant.fence);
+    response.deadline = std::min(response.deadline, deadline);
+  }
+  response.token = token_for(ticket);
+  return response;
+}
+
+std::int64_t Service::acquire(AcquireRequest request, Done<AcquireResponse> done) {
+  const std::int64_t id = ++last_wait_id_;
+  submit(done, [this, id, request = std::move(request), done] {
+    check_namespace(request.namespace_);
+    core::check_optional_name(request.holder, "holder", options_.limits);
+    const Duration wait = std::clamp(request.wait.value_or(options_.poll_wait_max), Duration(0),
+                                     options_.poll_wait_max);
+    Change change(parts_, now_);
+    const std::int64_t ticket_id = pools_.acquire(change, request).id;
+    const bool granted = !pools_.ticket(request.pool, request.request_id)->granted.empty();
+    if (!granted && wait.count() == 0) {
+      // Not willing to wait: as if never asked.
+      pools_.remove_waiter(change, ticket_id);
+      finish(change);
+      throw Error(ErrorCode::resource_exhausted, "POOL_FULL",
+                  "no slot of pool " + request.pool.value + " is free; ask again, or wait in line");
+    }
+    const bool gone = gone_early_.contains(id);
+    if (!granted) {
+      pools_.keep_ticket_until(change, request.pool, ticket_id,
+                               gone ? now_ + ticket_patience : Time{});
+    }
+    finish(change);
+    if (granted) {
+      reply(done, acquire_response(*pools_.ticket(request.pool, request.request_id), request.pool));
+      return;
+    }
+    if (gone) return;
+    acquire_waits_.emplace(id, AcquireWait{ticket_id, request.pool, request.request_id, done,
+                                           SteadyClock::now() + wait});
+  });
+  return id;
+}
+
+void Service::answer_granted(const std::vector<std::int64_t>& tickets) {
+  for (const std::int64_t ticket_id : tickets) {
+    for (auto it = acquire_waits_.begin(); it != acquire_waits_.end();) {
+      const AcquireWait& wait = it->second;
+      if (wait.ticket != ticket_id) {
+        ++it;
+        continue;
+      }
+      reply(wait.done, acquire_response(*pools_.ticket(wait.pool, wait.request_id), wait.pool));
+      it = acquire_waits_.erase(it);
+    }
+  }
+}
+
+// Nobody waits on the line for this ticket any more; it stays in line for a while, to be asked for
+// again.
+void Service::start_patience(const AcquireWait& wait) {
+  jobs_.push_back({[this, pool = wait.pool, ticket = wait.ticket] {
+                     if (pools_.find(pool) == nullptr) return;
+                     Change change(parts_, now_);
+                     pools_.keep_ticket_until(change, pool, ticket, now_ + ticket_patience);
+                     finish(change);
+                   },
+                   [](const Error&) {}});
+}
+
+void Service::leave_acquire_wait(std::int64_t id) {
+  const auto found = acquire_waits_.find(id);
+  if (found == acquire_waits_.end()) return;
+  start_patience(found->second);
+  acquire_waits_.erase(found);
+}
+
+void Service::expire_acquire_waits(SteadyClock::time_point now) {
+  std::vector<std::int64_t> expired;
+  for (const auto& [id, wait] : acquire_waits_) {
+    if (wait.deadline <= now) expired.push_back(id);
+  }
+  for (const std::int64_t id : expired) {
+    const AcquireWait wait = acquire_waits_.at(id);
+    leave_acquire_wait(id);
+    const Waiter* ticket = pools_.ticket(wait.pool, wait.request_id);
+    if (ticket != nullptr) {
+      wait.done(acquire_response(*ticket, wait.pool));
+    } else {
+      wait.done(Error(ErrorCode::deadline_exceeded, "WAIT_TIMED_OUT",
+                      "no slot came free within the wait timeout"));
+    }
+  }
+}
+
+// --- Renew, release, force-release ---
+
+namespace {
+
+Error lease_lost(const core::RunState& permit) {
+  std::string how = "it is past its deadline";
+  if (permit.hold_end) {
+    how = permit.hold_end->outcome == Outcome::released ? "it was released" : "it has ended";
+  }
+  return failed_precondition("LEASE_LOST", "permit " + permit.workflow_id.value +
+                                               " is not held with this token any more: " + how);
+}
+
+bool same_secret(const std::string& a, const std::string& b) {
+  if (a.size() != b.size()) return false;
+  unsigned difference = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    difference |= static_cast<unsigned>(static_cast<unsigned char>(a[i])) ^
+                  static_cast<unsigned>(static_cast<unsigned char>(b[i]));
+  }
+  return difference == 0;
+}
+
+}  // namespace
+
+// The open permit that this token holds.
+core::RunState& Service::held_by(Change& change, const HolderRequest& request) {
+  check_namespace(request.namespace_);
+  if (!core::parse_permit_id(request.id)) {
+    throw invalid_argument("PERMIT_ID_INVALID", "the id must be permit:<pool>:<slot>");
+  }
+  core::RunState* permit = change.open_run(request.namespace_, request.id);
+  const Waiter* ticket = permit == nullptr ? nullptr : pools_.ticket_of(permit->number);
+  if (ticket == nullptr || !same_secret(token_for(*ticket), request.token)) {
+    throw failed_precondition("LEASE_LOST",
+                              "permit " + request.id.value + " is not held with this token");
+  }
+  return *permit;
+}
+
+void Service::renew(HolderRequest request, Done<RenewResponse> done) {
+  submit(done, [this, request = std::move(request), done] {
+    Change change(parts_, now_);
+    core::RunState& permit = held_by(change, request);
+    std::optional<Duration> lease;
+    if (request.lease.count() != 0) lease = request.lease;
+    if (lease && (*lease < std::chrono::milliseconds(1) || *lease > options_.limits.lease_max)) {
+      throw invalid_argument("LEASE_INVALID", "lease must be between 0.001s and 365 days");
+    }
+    const auto deadline = core::renew(permit, now_, lease);
+    if (!deadline) throw lease_lost(permit);
+    change.touch(permit);
+    finish(change);
+    reply(done, RenewResponse{*deadline});
+  });
+}
+
+void Service::release(HolderRequest request, Done<PermitInfo> done) {
+  submit(done, [this, request = std::move(request), done] {
+    Change change(parts_, now_);
+    core::RunState& permit = held_by(change, request);
+    // What the signal would lead to, without waiting for a worker: the run records the release and
+    // ends with its result in the same commit.
+    change.step(permit, [](core::Transition& t) {
+      t.drop_workflow_task();
+      event::WorkflowExecutionSignaled signaled;
+      signaled.signal_name = "release";
+      t.append(std::move(signaled));
+      event::WorkflowExecutionCompleted completed;
+      completed.result = json_payloads("\"released\"");
+      t.close(std::move(completed));
+    });
+    finish(change);
+    reply(done, permit_info(permit));
+  });
+}
+
+void Service::force_release(ForceReleaseRequest request, Done<PermitInfo> done) {
+  submit(done, [this, request = std::move(request), done] {
+    check_namespace(request.namespace_);
+    core::check_optional_name(request.identity, "identity", options_.limits);
+    if (!core::parse_permit_id(request.id)) {
+      throw invalid_argument("PERMIT_ID_INVALID", "the id must be permit:<pool>:<slot>");
+    }
+    if (request.run_id.empty() && request.fence.value == 0) {
+      throw invalid_argument("RUN_ID_REQUIRED", "name the hold you mean by its runId or its fence");
+    }
+    Change change(parts_, now_);
+    core::RunState* permit = change.open_run(request.namespace_, request.id);
+    if (permit == nullptr) throw not_found("PERMIT_NOT_HELD", request.id.value + " is not held");
+    const bool same_run = request.run_id.empty() || permit->run_id == request.run_id;
+    const bool same_fence =
+        request.fence.value == 0 || permit->started.permit->fence == request.fence;
+    if (!same_run || !same_fence) {
+      throw Error(ErrorCode::aborted, "HOLDER_CHANGED",
+                  request.id.value + " is held by another run by now: " + permit->run_id.value +
+                      ", fence " + std::to_string(permit->started.permit->fence.value));
+    }
+    event::WorkflowExecutionTerminated terminated;
+    terminated.reason = request.reason.substr(0, options_.limits.reason_bytes_max);
+    terminated.identity = request.identity;
+    change.step(*permit, [&](core::Transition& t) { core::terminate(t, std::move(terminated)); });
+    finish(change);
+    reply(done, permit_info(*permit));
+  });
+}
+
+void Service::describe_permit(PermitQuery request, Done<PermitInfo> done) {
+  submit(done, [this, request = std::move(request), done] {
+    if (!core::parse_permit_id(request.id)) {
+      throw invalid_argument("PERMIT_ID_INVALID", "the id must be permit:<pool>:<slot>");
+    }
+    Change change(parts_, now_);
+    const core::RunState& permit = target(change, request.namespace_, {request.id, request.run_id});
+    if (!permit.is_permit()) throw not_found("PERMIT_NOT_FOUND", "this run is not a permit");
+    reply(done, permit_info(permit));
+  });
+}
+
+}  // namespace permit::service

@@ -1,0 +1,258 @@
+// What holders that are not workflows, and operators, ask of pools.
+#include <algorithm>
+
+#include "orchestrator/core/validate.h"
+#include "orchestrator/protocol/ensure.h"
+#include "orchestrator/protocol/error.h"
+#include "orchestrator/service/pools.h"
+
+namespace permit::service {
+
+namespace {
+
+std::size_t distance(const std::string& a, const std::string& b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace
+
+Error Pools::unknown(const PoolName& name) {
+  load();
+  std::string nearest;
+  std::size_t best = 4;  // further away is not a misspelling
+  for (const auto& [known, pool] : pools_) {
+    const std::size_t d = distance(name.value, known.value);
+    if (d < best) {
+      best = d;
+      nearest = known.value;
+    }
+  }
+  std::string message = "there is no pool " + name.value;
+  message += nearest.empty() ? "; make it with: permit pool set " + name.value + " --capacity N"
+                             : "; did you mean " + nearest + "?";
+  return not_found("POOL_NOT_FOUND", message);
+}
+
+// --- Tickets ---
+
+Waiter* Pools::ticket(const PoolName& name, const std::string& request_id) {
+  load();
+  const auto found = tickets_.find({name, request_id});
+  if (found == tickets_.end()) return nullptr;
+  const auto holding = holding_.find(found->second);
+  if (holding != holding_.end()) return &holding->second;
+  return pools_.at(name).line.find(found->second);
+}
+
+const Waiter* Pools::ticket_of(RunNumber permit) const {
+  const auto found = ticket_of_permit_.find(permit);
+  return found == ticket_of_permit_.end() ? nullptr : &holding_.at(found->second);
+}
+
+namespace {
+
+Waiter waiter_for(const AcquireRequest& request, const PermitOrder pool_order, Time now,
+                  const core::Limits& limits) {
+  Waiter waiter;
+  PermitRequest& wanted = waiter.request;
+  wanted.pool = request.pool;
+  wanted.slots = request.slots;
+  wanted.only = request.only;
+  wanted.count = request.count;
+  wanted.lease = request.lease.count() == 0 ? Duration(std::chrono::minutes(2)) : request.lease;
+  wanted.max_hold = request.max_hold;
+  wanted.order = request.order == PermitOrder::unspecified ? PermitOrder::fair : request.order;
+  wanted.wait = true;
+  wanted.wait_timeout = request.wait_timeout;
+  wanted.reason = request.reason;
+  wanted.labels = request.labels;
+  core::check_permit_request(wanted, limits);
+  core::check_priority(Priority{request.priority, "", 0});
+  waiter.order = pool_order == PermitOrder::unspecified ? wanted.order : pool_order;
+  waiter.priority = request.priority == 0 ? 3 : request.priority;
+  waiter.since = now;
+  waiter.request_id = request.request_id;
+  waiter.holder = request.holder;
+  return waiter;
+}
+
+bool same_request(const Waiter& a, const Waiter& b) {
+  return a.request.count == b.request.count && a.request.lease == b.request.lease &&
+         a.request.max_hold == b.request.max_hold && a.request.only == b.request.only &&
+         a.holder == b.holder;
+}
+
+}  // namespace
+
+Waiter& Pools::acquire(Change& change, const AcquireRequest& request) {
+  core::check_pool_name(request.pool);
+  core::check_name(request.request_id, "requestId", change.limits());
+  core::check_optional_name(request.holder, "holder", change.limits());
+  if (find(request.pool) == nullptr) throw unknown(request.pool);
+  Pool& pool = this->pool(request.pool);
+  Waiter waiter = waiter_for(request, pool.settings.order, change.now(), change.limits());
+  if (Waiter* known = ticket(request.pool, request.request_id)) {
+    if (same_request(*known, waiter)) return *known;
+    throw Error(ErrorCode::already_exists, "REQUEST_ID_REUSED",
+                "this requestId was used for another acquire; use a fresh one");
+  }
+  auto refusal = check_belief(change, pool, waiter);
+  if (!refusal) refusal = check_possible(change, pool, waiter);
+  if (refusal) {
+    const bool too_many = refusal->kind == PermitFailureKind::too_many;
+    throw failed_precondition(too_many ? "CANNOT_FIT" : "CAPACITY_MISMATCH", refusal->message);
+  }
+  waiter.id = change.next_arrival();
+  const std::int64_t id = waiter.id;
+  tickets_[{pool.name, waiter.request_id}] = id;
+  pool_of_waiter_[id] = pool.name;
+  save(change, pool, pool.line.insert(std::move(waiter)));
+  serve(change, pool);
+  return *ticket(request.pool, request.request_id);
+}
+
+void Pools::keep_ticket_until(Change& change, const PoolName& name, std::int64_t id, Time until) {
+  Pool& pool = this->pool(name);
+  const Waiter* waiter = pool.line.find(id);
+  if (waiter == nullptr) return;
+  if (waiter->request.wait_timeout.count() > 0) {
+    const Time limit = waiter->since + waiter->request.wait_timeout;
+    until = is_set(until) ? std::min(until, limit) : limit;
+  }
+  pool.line.set_expiry(id, until);
+  save(change, pool, *pool.line.find(id));
+  schedule(pool);
+}
+
+// --- Operators ---
+
+void Pools::set(Change& change, const SetPoolRequest& request) {
+  core::check_pool_name(request.pool);
+  if (request.capacity && request.slots) {
+    throw invalid_argument("POOL_INVALID", "give capacity or slots, not both");
+  }
+  std::vector<SlotName> names;
+  if (request.slots) names = *request.slots;
+  if (request.capacity) {
+    if (*request.capacity < 0 ||
+        static_cast<std::size_t>(*request.capacity) > change.limits().slots_max) {
+      throw invalid_argument("CAPACITY_INVALID",
+                             "capacity must be 0 to " + std::to_string(change.limits().slots_max));
+    }
+    for (int i = 0; i < *request.capacity; ++i) names.emplace_back(std::to_string(i));
+  }
+  PermitRequest shape;  // the same rules as for a caller's slots
+  shape.pool = request.pool;
+  shape.slots = names;
+  core::check_permit_request(shape, change.limits());
+  if (request.rate && !(request.rate->per_second > 0 && request.rate->burst >= 1)) {
+    throw invalid_argument("RATE_INVALID", "rate needs perSecond above 0 and burst of 1 or more");
+  }
+  if (find(request.pool) == nullptr) {
+    if (!request.capacity && !request.slots) throw unknown(request.pool);
+    create(change, request.pool, {});
+  }
+  Pool& pool = this->pool(request.pool);
+  if (request.capacity || request.slots) {
+    std::map<SlotName, bool> drained;
+    for (const SlotSetting& slot : pool.settings.slots) drained[slot.slot] = slot.drained;
+    pool.settings.slots.clear();
+    for (const SlotName& name : names) pool.settings.slots.push_back({name, drained[name]});
+    pool.settings.configured = true;
+    pool.settings.alert.reset();
+  }
+  if (request.order != PermitOrder::unspecified) pool.settings.order = request.order;
+  if (request.rate) {
+    pool.settings.rate = request.rate;
+    pool.settings.tokens = request.rate->burst;
+    pool.settings.tokens_at = change.now();
+  }
+  save(change, pool);
+  refuse_impossible(change, pool);
+  serve(change, pool);
+}
+
+// After a change of slots: those who now ask for more than there is.
+void Pools::refuse_impossible(Change& change, Pool& pool) {
+  std::vector<std::int64_t> ids;
+  for (const auto& [key, waiter] : pool.line) ids.push_back(key.id);
+  for (const std::int64_t id : ids) {
+    const Waiter waiter = *pool.line.find(id);
+    auto refusal = check_possible(change, pool, waiter);
+    if (!refusal || refusal->kind != PermitFailureKind::too_many) continue;
+    drop(change, pool, id);
+    refuse(change, waiter, std::move(*refusal));
+  }
+}
+
+void Pools::remove(Change& change, const PoolName& name) {
+  if (find(name) == nullptr) throw unknown(name);
+  Pool& pool = this->pool(name);
+  if (!pool.holders.empty() || !pool.line.empty()) {
+    throw failed_precondition("POOL_IN_USE",
+                              "pool " + name.value + " has " + std::to_string(pool.holders.size()) +
+                                  " holders and " + std::to_string(pool.line.size()) +
+                                  " waiters; drain it and wait until they are gone");
+  }
+  for (const auto& [id, sleeper] : pool.sleepers) erase_row(change, id);
+  due_.erase({due_of_[name], name});
+  due_of_.erase(name);
+  pools_.erase(name);
+  change.also_write([name](store::Store& store) { store.delete_pool(name); });
+}
+
+void Pools::drain(Change& change, const DrainRequest& request, Drain drain) {
+  if (find(request.pool) == nullptr) throw unknown(request.pool);
+  Pool& pool = this->pool(request.pool);
+  const bool on = drain == Drain::on;
+  if (request.slot.empty()) {
+    pool.settings.drained = on;
+  } else {
+    auto& slots = pool.settings.slots;
+    const auto slot = std::find_if(slots.begin(), slots.end(), [&](const SlotSetting& setting) {
+      return setting.slot == request.slot;
+    });
+    if (slot == slots.end()) {
+      throw not_found("SLOT_NOT_FOUND",
+                      "pool " + request.pool.value + " has no slot " + request.slot.value);
+    }
+    slot->drained = on;
+  }
+  save(change, pool);
+  serve(change, pool);
+}
+
+// --- Looking ---
+
+std::int32_t Pools::waiting(const Pool& pool) const {
+  return static_cast<std::int32_t>(pool.line.size());
+}
+
+WaiterInfo Pools::describe(const Pool& pool, const Waiter& waiter, std::int32_t position) const {
+  WaiterInfo info;
+  info.id = Fence{waiter.id};
+  info.pool = pool.name;
+  info.position = position;
+  info.order = waiter.order;
+  info.priority = waiter.priority;
+  info.count = waiter.request.count;
+  info.holder = waiter.parent ? waiter.parent->workflow_id.value : waiter.holder;
+  if (waiter.parent) info.holder_run_id = waiter.parent->run_id;
+  info.reason = waiter.request.reason;
+  info.since = waiter.since;
+  info.expires = waiter.expires;
+  return info;
+}
+
+}  // namespace permit::service

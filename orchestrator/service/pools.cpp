@@ -1,0 +1,706 @@
+#include "orchestrator/service/pools.h"
+
+#include <algorithm>
+
+#include "orchestrator/core/clock_transitions.h"
+#include "orchestrator/core/validate.h"
+#include "orchestrator/protocol/ensure.h"
+#include "orchestrator/protocol/error.h"
+#include "orchestrator/protocol/json_codec.h"
+
+namespace permit {
+PERMIT_JSON(service::PoolSettings)
+PERMIT_JSON(service::Waiter)
+}  // namespace permit
+
+namespace permit::service {
+
+namespace {
+
+PermitFailure failure(PermitFailureKind kind, std::string message) {
+  return PermitFailure{kind, std::move(message)};
+}
+
+std::set<SlotName> names_of(const PoolSettings& settings) {
+  std::set<SlotName> names;
+  for (const SlotSetting& slot : settings.slots) names.insert(slot.slot);
+  return names;
+}
+
+std::int32_t count32(std::size_t n) { return static_cast<std::int32_t>(n); }
+
+}  // namespace
+
+Pools::Pools(store::Store& store, std::uint64_t seed) : store_(store), random_(seed) {}
+
+// --- Rows ---
+
+void Pools::load() {
+  if (loaded_) return;
+  loaded_ = true;
+  for (const auto& [name, json] : store_.pools()) {
+    Pool& pool = pools_[name];
+    pool.name = name;
+    pool.settings = read_json<PoolSettings>(json);
+  }
+  for (const RunNumber number : store_.open_permits()) {
+    const auto row = store_.run(number);
+    ENSURE(row && row->permit);
+    Pool& pool = pools_[row->permit->pool];
+    pool.name = row->permit->pool;
+    pool.holders[row->permit->slot] = number;
+  }
+  for (const store::WaiterRow& row : store_.waiters()) {
+    Waiter waiter = read_json<Waiter>(row.waiter_json);
+    Pool& pool = pools_[row.pool];
+    pool.name = row.pool;
+    pool_of_waiter_[waiter.id] = row.pool;
+    if (!waiter.request_id.empty()) tickets_[{row.pool, waiter.request_id}] = waiter.id;
+    if (!waiter.timer_id.empty()) {
+      pool.sleepers[waiter.id] = {waiter.id, RunNumber{waiter.run}, waiter.timer_id};
+    } else if (!waiter.granted.empty()) {
+      for (const std::int64_t run : waiter.granted) ticket_of_permit_[RunNumber{run}] = waiter.id;
+      holding_[waiter.id] = std::move(waiter);
+    } else {
+      pool.line.insert(std::move(waiter));
+    }
+  }
+  for (auto& [name, pool] : pools_) schedule(pool);
+}
+
+void Pools::forget() {
+  if (!dirty_) return;
+  dirty_ = false;
+  loaded_ = false;
+  pools_.clear();
+  holding_.clear();
+  tickets_.clear();
+  ticket_of_permit_.clear();
+  pool_of_waiter_.clear();
+  due_.clear();
+  due_of_.clear();
+  granted_tickets_.clear();
+}
+
+void Pools::save(Change& change, const Pool& pool) {
+  change.also_write([name = pool.name, json = to_json(pool.settings)](store::Store& store) {
+    store.put_pool(name, json);
+  });
+}
+
+void Pools::save(Change& change, const Pool& pool, const Waiter& waiter) {
+  change.also_write([row = store::WaiterRow{waiter.id, pool.name, to_json(waiter)}](
+                        store::Store& store) { store.put_waiter(row); });
+}
+
+void Pools::erase_row(Change& change, std::int64_t id) {
+  pool_of_waiter_.erase(id);
+  change.also_write([id](store::Store& store) { store.delete_waiter(id); });
+}
+
+Pools::Pool& Pools::pool(const PoolName& name) {
+  load();
+  dirty_ = true;
+  return pools_.at(name);
+}
+
+Pools::Pool& Pools::create(Change& change, const PoolName& name,
+                           const std::vector<SlotName>& slots) {
+  load();
+  dirty_ = true;
+  Pool& pool = pools_[name];
+  pool.name = name;
+  for (const SlotName& slot : slots) pool.settings.slots.push_back({slot, false});
+  save(change, pool);
+  return pool;
+}
+
+const Pools::Pool* Pools::find(const PoolName& name) {
+  load();
+  const auto found = pools_.find(name);
+  return found == pools_.end() ? nullptr : &found->second;
+}
+
+const std::map<PoolName, Pools::Pool>& Pools::all() {
+  load();
+  return pools_;
+}
+
+// --- Asking ---
+
+// What the caller takes the pool to be, against what it is. The first to name slots registers them;
+// an operator's word ends the discussion.
+std::optional<PermitFailure> Pools::check_belief(Change& change, Pool& pool, const Waiter& waiter) {
+  const std::vector<SlotName>& believed = waiter.request.slots;
+  if (believed.empty()) return std::nullopt;
+  if (pool.settings.slots.empty() && !pool.settings.configured) {
+    for (const SlotName& slot : believed) pool.settings.slots.push_back({slot, false});
+    save(change, pool);
+    return std::nullopt;
+  }
+  if (std::set<SlotName>(believed.begin(), believed.end()) == names_of(pool.settings)) {
+    return std::nullopt;
+  }
+  if (pool.settings.configured) {
+    const std::string by = waiter.parent ? waiter.parent->workflow_id.value : waiter.holder;
+    const auto& alert = pool.settings.alert;
+    if (alert && alert->by == by && alert->slots == count32(believed.size())) return std::nullopt;
+    pool.settings.alert = BeliefAlert{count32(believed.size()), by, change.now()};
+    save(change, pool);
+    return std::nullopt;
+  }
+  return failure(PermitFailureKind::capacity_mismatch,
+                 "pool " + pool.name.value + " is registered with " +
+                     std::to_string(pool.settings.slots.size()) +
+                     " slots and this caller believes it has " + std::to_string(believed.size()) +
+                     "; make them agree, or settle it with: permit pool set " + pool.name.value +
+                     " --capacity N");
+}
+
+// What no amount of waiting could ever grant.
+std::optional<PermitFailure> Pools::check_possible(Change& change, const Pool& pool,
+                                                   const Waiter& waiter) {
+  const std::vector<SlotName> wanted = candidates(pool, waiter);
+  const auto count = static_cast<std::size_t>(waiter.request.count);
+  if (!pool.settings.slots.empty() && count > wanted.size()) {
+    return failure(PermitFailureKind::too_many,
+                   "asked for " + std::to_string(count) + " slots of pool " + pool.name.value +
+                       ", which has " + std::to_string(wanted.size()) + " that would do");
+  }
+  if (!waiter.parent || wanted.empty()) return std::nullopt;
+  std::size_t others = 0;
+  for (const SlotName& slot : wanted) {
+    const auto holder = pool.holders.find(slot);
+    const bool own = holder != pool.holders.end() &&
+                     change.run(holder->second).started.parent_workflow_execution == waiter.parent;
+    if (!own) ++others;
+  }
+  if (others >= count) return std::nullopt;
+  return failure(PermitFailureKind::self_deadlock,
+                 "this run already holds " + std::to_string(wanted.size() - others) +
+                     " slots of pool " + pool.name.value + " and could only wait for itself");
+}
+
+void Pools::request(Change& change, const core::StartChild& message) {
+  load();
+  const PermitRequest& request = *message.attributes.permit;
+  Waiter waiter;
+  waiter.request = request;
+  waiter.priority = 3;
+  if (message.attributes.priority && message.attributes.priority->priority_key != 0) {
+    waiter.priority = message.attributes.priority->priority_key;
+  }
+  waiter.since = change.now();
+  if (request.wait_timeout.count() > 0) waiter.expires = change.now() + request.wait_timeout;
+  waiter.run = message.parent.run.value;
+  waiter.initiated_event_id = message.parent.initiated_event_id;
+  waiter.workflow_task_completed_event_id = message.workflow_task_completed_event_id;
+  waiter.parent = message.parent.execution;
+  waiter.root = message.root;
+  waiter.attributes = message.attributes;
+  if (find(request.pool) == nullptr) {
+    if (request.slots.empty()) {
+      refuse(change, waiter,
+             failure(PermitFailureKind::capacity_mismatch,
+                     "pool " + request.pool.value +
+                         " is not registered and the caller does not "
+                         "say what slots it has; name them, or set it with: permit pool set " +
+                         request.pool.value + " --capacity N"));
+      return;
+    }
+    create(change, request.pool, request.slots);
+  }
+  Pool& pool = this->pool(request.pool);
+  waiter.order =
+      pool.settings.order == PermitOrder::unspecified ? request.order : pool.settings.order;
+  auto refusal = check_belief(change, pool, waiter);
+  if (!refusal) refusal = check_possible(change, pool, waiter);
+  if (refusal) {
+    refuse(change, waiter, std::move(*refusal));
+    return;
+  }
+  waiter.id = change.next_arrival();
+  const std::int64_t id = waiter.id;
+  pool.line.insert(std::move(waiter));
+  pool_of_waiter_[id] = pool.name;
+  serve(change, pool);
+  Waiter* still = pool.line.find(id);
+  if (still == nullptr) return;
+  if (request.wait) {
+    save(change, pool, *still);
+    schedule(pool);
+    return;
+  }
+  const bool drained = pool.settings.drained;
+  refuse(change, *still,
+         drained ? failure(PermitFailureKind::drained, "pool " + pool.name.value + " is drained")
+                 : failure(PermitFailureKind::taken,
+                           "no slot of pool " + pool.name.value + " is free for this caller"));
+  pool.line.erase(id);
+  pool_of_waiter_.erase(id);
+}
+
+void Pools::refuse(Change& change, const Waiter& waiter, PermitFailure why) {
+  if (!waiter.parent) return;  // a ticket: its caller reads the line
+  core::RunState& parent = change.run(RunNumber{waiter.run});
+  if (!parent.is_open()) return;
+  event::StartChildWorkflowExecutionFailed failed;
+  failed.namespace_ = parent.namespace_;
+  failed.workflow_id = core::waiting_id(waiter.request.pool, waiter.initiated_event_id);
+  failed.workflow_type = waiter.attributes->workflow_type;
+  failed.cause = StartChildWorkflowExecutionFailedCause::workflow_already_exists;
+  failed.initiated_event_id = waiter.initiated_event_id;
+  failed.workflow_task_completed_event_id = waiter.workflow_task_completed_event_id;
+  failed.permit_failure = std::move(why);
+  change.step(parent, [&](core::Transition& t) { t.receive(std::move(failed)); });
+}
+
+// --- Serving ---
+
+// The slots a waiter may have, in the order to try them.
+std::vector<SlotName> Pools::candidates(const Pool& pool, const Waiter& waiter) const {
+  std::vector<SlotName> order = waiter.request.slots;
+  const std::set<SlotName> registered = names_of(pool.settings);
+  std::erase_if(order, [&](const SlotName& slot) { return !registered.contains(slot); });
+  std::set<SlotName> listed(order.begin(), order.end());
+  std::vector<SlotName> rest;
+  for (const SlotSetting& slot : pool.settings.slots) {
+    if (!listed.contains(slot.slot)) rest.push_back(slot.slot);
+  }
+  // What the caller did not order is tried in an order of the request's own, the same every time.
+  Random random(static_cast<std::uint64_t>(waiter.id));
+  for (std::size_t i = rest.size(); i > 1; --i) std::swap(rest[i - 1], rest[random.below(i)]);
+  order.insert(order.end(), rest.begin(), rest.end());
+  if (!waiter.request.only.empty()) {
+    const std::set<SlotName> only(waiter.request.only.begin(), waiter.request.only.end());
+    std::erase_if(order, [&](const SlotName& slot) { return !only.contains(slot); });
+  }
+  return order;
+}
+
+std::set<SlotName> Pools::grantable(const Pool& pool) const {
+  std::set<SlotName> free;
+  if (pool.settings.drained) return free;
+  for (const SlotSetting& slot : pool.settings.slots) {
+    if (!slot.drained && !pool.holders.contains(slot.slot)) free.insert(slot.slot);
+  }
+  return free;
+}
+
+void Pools::serve(Change& change, Pool& pool) {
+  const std::set<SlotName> left = serve_line(change, pool);
+  wake_sleepers(change, pool, left.size());
+  schedule(pool);
+}
+
+// Grants what can be granted and returns the slots that nobody in line has a claim on.
+std::set<SlotName> Pools::serve_line(Change& change, Pool& pool) {
+  std::set<SlotName> free = grantable(pool);
+  std::vector<std::int64_t> any;
+  for (auto next = pool.line.begin(); next != pool.line.end() && !free.empty();) {
+    const std::int64_t id = next->first.id;
+    const PermitOrder order = next->first.order;
+    ++next;  // serving takes it out of the line
+    if (order == PermitOrder::any) {
+      any.push_back(id);
+    } else if (!serve_one(change, pool, id, free)) {
+      // Strict: what the head could use is kept for it.
+      for (const SlotName& slot : candidates(pool, *pool.line.find(id))) free.erase(slot);
+    }
+  }
+  for (std::size_t i = any.size(); i > 1; --i) std::swap(any[i - 1], any[random_.below(i)]);
+  for (const std::int64_t id : any) {
+    if (free.empty()) break;
+    serve_one(change, pool, id, free);
+  }
+  return free;
+}
+
+bool Pools::serve_one(Change& change, Pool& pool, std::int64_t id, std::set<SlotName>& free) {
+  const Waiter waiter = *pool.line.find(id);
+  std::vector<SlotName> slots;
+  const auto count = static_cast<std::size_t>(waiter.request.count);
+  for (const SlotName& slot : candidates(pool, waiter)) {
+    if (slots.size() < count && free.contains(slot)) slots.push_back(slot);
+  }
+  if (slots.size() < count || !take_tokens(change, pool, count)) return false;
+  for (const SlotName& slot : slots) free.erase(slot);
+  pool.line.erase(id);
+  grant(change, pool, waiter, slots);
+  return true;
+}
+
+// --- Granting ---
+
+void Pools::grant(Change& change, Pool& pool, const Waiter& waiter,
+                  const std::vector<SlotName>& slots) {
+  Waiter ticket = waiter;
+  for (const SlotName& slot : slots) {
+    const core::RunState& permit = grant_slot(change, pool, waiter, slot);
+    if (!waiter.parent) {
+      ticket.granted.push_back(permit.number.value);
+      ticket_of_permit_[permit.number] = waiter.id;
+      continue;
+    }
+    core::RunState& parent = change.run(RunNumber{waiter.run});
+    event::ChildWorkflowExecutionStarted started;
+    started.namespace_ = parent.namespace_;
+    started.initiated_event_id = waiter.initiated_event_id;
+    started.workflow_execution = permit.execution();
+    started.workflow_type = waiter.attributes->workflow_type;
+    started.header = waiter.attributes->header;
+    started.fence = permit.started.permit->fence;
+    started.deadline = permit.started.permit->deadline;
+    change.step(parent, [&](core::Transition& t) { t.receive(std::move(started)); });
+  }
+  if (waiter.parent) {
+    erase_row(change, waiter.id);
+    return;
+  }
+  ticket.expires = {};
+  save(change, pool, ticket);
+  granted_tickets_.push_back(ticket.id);
+  holding_[ticket.id] = std::move(ticket);
+}
+
+namespace {
+
+// The input that PermitSlotWorkflow has always had.
+std::string permit_input(const PermitGrant& grant, Duration lease) {
+  const double seconds = static_cast<double>(lease.count()) / 1e6;
+  char text[32];
+  std::snprintf(text, sizeof text, "%.6f", seconds);
+  std::string number = text;
+  number.erase(number.find_last_not_of('0') + 1);
+  if (number.back() == '.') number.pop_back();
+  return R"({"resource":")" + grant.pool.value + R"(","slot":")" + grant.slot.value +
+         R"(","lease_seconds":)" + number + "}";
+}
+
+}  // namespace
+
+const core::RunState& Pools::grant_slot(Change& change, Pool& pool, const Waiter& waiter,
+                                        const SlotName& slot) {
+  ENSURE(!pool.holders.contains(slot));
+  const PermitRequest& request = waiter.request;
+  Time deadline = change.now() + request.lease;
+  if (request.max_hold.count() > 0) deadline = std::min(deadline, change.now() + request.max_hold);
+  const PermitGrant grant{pool.name, slot, change.next_fence(), deadline};
+
+  NewRun run;
+  run.workflow_id = core::permit_id(pool.name, slot);
+  event::WorkflowExecutionStarted& started = run.started;
+  started.workflow_type.name = core::permit_workflow_type;
+  started.task_queue.name = "permits";
+  started.input = json_payloads(permit_input(grant, request.lease));
+  started.workflow_execution_timeout = deadline + core::grace_of(request.lease) - change.now();
+  started.permit = grant;
+  started.permit_request = request;
+  run.namespace_ = "default";
+  std::string holder = waiter.holder;
+  std::optional<RunId> holder_run_id;
+  if (waiter.parent) {
+    const core::RunState& parent = change.run(RunNumber{waiter.run});
+    run.namespace_ = parent.namespace_;
+    started.parent_workflow_namespace = parent.namespace_;
+    started.parent_workflow_execution = waiter.parent;
+    started.parent_initiated_event_id = waiter.initiated_event_id;
+    started.root_workflow_execution = waiter.root;
+    started.parent_close_policy = ParentClosePolicy::terminate;
+    started.task_queue.name = waiter.attributes->task_queue.name;
+    started.workflow_task_timeout = waiter.attributes->workflow_task_timeout;
+    started.memo = waiter.attributes->memo;
+    started.header = waiter.attributes->header;
+    started.priority = waiter.attributes->priority;
+    holder = waiter.parent->workflow_id.value;
+    holder_run_id = waiter.parent->run_id;
+  } else {
+    started.identity = waiter.holder;
+    started.request_id = waiter.request_id;
+  }
+  const core::RunState& permit = change.start_run(std::move(run));
+  pool.holders[slot] = permit.number;
+  change.also_write([hold = store::HoldRow{grant, permit.number, permit.run_id, holder,
+                                           holder_run_id, request.reason, change.now()}](
+                        store::Store& store) { store.open_hold(hold); });
+  return permit;
+}
+
+void Pools::ended(Change& change, const core::RunState& permit) {
+  const PermitGrant grant = *permit.started.permit;
+  Pool& pool = this->pool(grant.pool);
+  const auto held = pool.holders.find(grant.slot);
+  ENSURE(held != pool.holders.end() && held->second == permit.number);
+  pool.holders.erase(held);
+  const core::HoldEnd end = permit.hold_end.value();
+  change.also_write([grant, end, now = change.now()](store::Store& store) {
+    store.close_hold(grant, now, end.outcome, end.cause);
+  });
+  const auto ticket = ticket_of_permit_.find(permit.number);
+  if (ticket != ticket_of_permit_.end()) {
+    Waiter& holder = holding_.at(ticket->second);
+    std::erase(holder.granted, permit.number.value);
+    ticket_of_permit_.erase(ticket);
+    if (holder.granted.empty()) {
+      const std::int64_t id = holder.id;
+      tickets_.erase({grant.pool, holder.request_id});
+      holding_.erase(id);
+      erase_row(change, id);
+    } else {
+      save(change, pool, holder);
+    }
+  }
+  serve(change, pool);
+}
+
+// --- A stock SDK's plain starts ---
+
+std::optional<PermitFailure> Pools::admit_plain(Change& change, NewRun& run) {
+  const auto id = core::parse_permit_id(run.workflow_id);
+  ENSURE(id.has_value());
+  const Duration timeout = run.started.workflow_execution_timeout;
+  if (timeout.count() <= 0) {
+    return failure(PermitFailureKind::taken,
+                   "a permit started by its id needs a workflowExecutionTimeout: it is the lease's "
+                   "backstop");
+  }
+  if (find(id->pool) == nullptr) create(change, id->pool, {id->slot});
+  Pool& pool = this->pool(id->pool);
+  if (!names_of(pool.settings).contains(id->slot)) {
+    if (pool.settings.configured) {
+      return failure(PermitFailureKind::taken,
+                     "slot " + id->slot.value + " is not registered in pool " + id->pool.value);
+    }
+    pool.settings.slots.push_back({id->slot, false});
+    save(change, pool);
+  }
+  if (pool.settings.drained) {
+    return failure(PermitFailureKind::drained, "pool " + id->pool.value + " is drained");
+  }
+  if (!serve_line(change, pool).contains(id->slot)) {
+    return failure(PermitFailureKind::taken, "slot " + id->slot.value + " of pool " +
+                                                 id->pool.value + " is not free for this caller");
+  }
+  if (!take_tokens(change, pool, 1)) {
+    return failure(PermitFailureKind::taken,
+                   "pool " + id->pool.value + " may not grant faster than its rate");
+  }
+  run.started.permit = PermitGrant{id->pool, id->slot, change.next_fence(), change.now() + timeout};
+  return std::nullopt;
+}
+
+void Pools::granted_plain(Change& change, const core::RunState& permit) {
+  const event::WorkflowExecutionStarted& started = permit.started;
+  Pool& pool = this->pool(started.permit->pool);
+  pool.holders[started.permit->slot] = permit.number;
+  store::HoldRow hold{*started.permit,  permit.number, permit.run_id,
+                      started.identity, std::nullopt,  "",
+                      change.now()};
+  if (started.parent_workflow_execution) {
+    hold.holder = started.parent_workflow_execution->workflow_id.value;
+    hold.holder_run_id = started.parent_workflow_execution->run_id;
+  }
+  change.also_write([hold](store::Store& store) { store.open_hold(hold); });
+  schedule(pool);
+}
+
+// --- Leaving the line ---
+
+void Pools::drop(Change& change, Pool& pool, std::int64_t id) {
+  const Waiter* waiter = pool.line.find(id);
+  ENSURE(waiter != nullptr);
+  if (!waiter->request_id.empty()) tickets_.erase({pool.name, waiter->request_id});
+  pool.line.erase(id);
+  erase_row(change, id);
+}
+
+void Pools::leave(Change& change, RunNumber run, std::int64_t initiated_event_id) {
+  load();
+  for (auto& [name, pool] : pools_) {
+    const Waiter* waiter = pool.line.find_by_run(run.value, initiated_event_id);
+    if (waiter == nullptr) continue;
+    dirty_ = true;
+    drop(change, pool, waiter->id);
+    serve(change, pool);  // what was kept for it may fit others
+    return;
+  }
+}
+
+void Pools::withdraw(Change& change, RunNumber run, std::int64_t initiated_event_id) {
+  load();
+  for (auto& [name, pool] : pools_) {
+    const Waiter* found = pool.line.find_by_run(run.value, initiated_event_id);
+    if (found == nullptr) continue;
+    dirty_ = true;
+    const Waiter waiter = *found;
+    drop(change, pool, waiter.id);
+    refuse(change, waiter,
+           failure(PermitFailureKind::canceled, "the request was withdrawn while it waited"));
+    serve(change, pool);
+    return;
+  }
+}
+
+void Pools::remove_waiter(Change& change, std::int64_t id) {
+  load();
+  const auto where = pool_of_waiter_.find(id);
+  Pool* pool = where == pool_of_waiter_.end() ? nullptr : &this->pool(where->second);
+  Waiter* found = pool == nullptr ? nullptr : pool->line.find(id);
+  if (found == nullptr) {
+    throw not_found("WAITER_NOT_FOUND", "no waiter " + std::to_string(id) + " stands in any line");
+  }
+  const Waiter waiter = *found;
+  drop(change, *pool, id);
+  refuse(change, waiter,
+         failure(PermitFailureKind::canceled, "removed from the line by an operator"));
+  serve(change, *pool);
+}
+
+// --- Sleepers ---
+
+void Pools::sleeper_changed(Change& change, const PoolName& name, const core::RunState& run) {
+  if (find(name) == nullptr) create(change, name, {});
+  Pool& pool = this->pool(name);
+  std::set<std::string> asleep;
+  if (run.is_open()) {
+    for (const auto& [timer_id, timer] : run.timers) {
+      if (timer.wake_on_pool == name && !timer.fired) asleep.insert(timer_id);
+    }
+  }
+  for (auto it = pool.sleepers.begin(); it != pool.sleepers.end();) {
+    const bool ours = it->second.run == run.number;
+    if (!ours || asleep.erase(it->second.timer_id) > 0) {
+      ++it;
+      continue;
+    }
+    erase_row(change, it->first);
+    it = pool.sleepers.erase(it);
+  }
+  for (const std::string& timer_id : asleep) {
+    Waiter row;
+    row.id = change.next_arrival();
+    row.run = run.number.value;
+    row.timer_id = timer_id;
+    row.since = change.now();
+    save(change, pool, row);
+    pool_of_waiter_[row.id] = name;
+    pool.sleepers[row.id] = {row.id, run.number, timer_id};
+  }
+  if (!run.is_open()) pool.woken.erase(run.number);
+  serve(change, pool);
+}
+
+// Level-triggered: as many are awake as there are slots to try for, no more.
+void Pools::wake_sleepers(Change& change, Pool& pool, std::size_t free) {
+  std::erase_if(pool.woken, [&](const auto& wake) { return wake.second <= change.now(); });
+  while (free > pool.woken.size()) {
+    auto next = pool.sleepers.begin();
+    while (next != pool.sleepers.end() && pool.woken.contains(next->second.run)) ++next;
+    if (next == pool.sleepers.end()) return;
+    const Sleeper sleeper = next->second;
+    pool.sleepers.erase(next);
+    erase_row(change, sleeper.id);
+    core::RunState& run = change.run(sleeper.run);
+    pool.woken[sleeper.run] = change.now() + std::chrono::seconds(1);
+    const std::int64_t started_event_id = run.timers.at(sleeper.timer_id).started_event_id;
+    change.step(run, [&](core::Transition& t) {
+      t.receive(event::TimerFired{sleeper.timer_id, started_event_id});
+    });
+  }
+}
+
+void Pools::task_closed(Change& change, RunNumber run) {
+  load();
+  for (auto& [name, pool] : pools_) {
+    if (pool.woken.erase(run) == 0) continue;
+    dirty_ = true;
+    serve(change, pool);
+  }
+}
+
+// --- Rate ---
+
+namespace {
+
+double tokens_at(const PoolSettings& settings, Time now) {
+  const double elapsed = static_cast<double>((now - settings.tokens_at).count()) / 1e6;
+  return std::min(settings.rate->burst, settings.tokens + elapsed * settings.rate->per_second);
+}
+
+}  // namespace
+
+// Spent in the granting commit, never while waiting.
+bool Pools::take_tokens(Change& change, Pool& pool, std::size_t count) {
+  PoolSettings& settings = pool.settings;
+  if (!settings.rate) return true;
+  const double tokens = tokens_at(settings, change.now());
+  if (tokens + 1e-9 < static_cast<double>(count)) return false;
+  settings.tokens = tokens - static_cast<double>(count);
+  settings.tokens_at = change.now();
+  save(change, pool);
+  return true;
+}
+
+// When the head of the line, or a sleeper, could be served by the rate.
+Time Pools::next_token(const Pool& pool) const {
+  const PoolSettings& settings = pool.settings;
+  if (!settings.rate || (pool.line.empty() && pool.sleepers.empty())) return never;
+  if (grantable(pool).empty()) return never;
+  double need = 1;
+  if (!pool.line.empty()) need = static_cast<double>(pool.line.begin()->second.request.count);
+  const double missing = need - settings.tokens;
+  if (missing <= 0) return never;  // the head waits for slots, not for the rate
+  const double wait = missing / settings.rate->per_second * 1e6;
+  return settings.tokens_at + Duration(static_cast<std::int64_t>(wait) + 1);
+}
+
+// --- Time ---
+
+void Pools::restarted(Time now) {
+  load();
+  for (auto& [name, pool] : pools_) {
+    for (const auto& [key, waiter] : pool.line) {
+      if (!waiter.request_id.empty()) pool.line.set_expiry(key.id, now + ticket_patience);
+    }
+    schedule(pool);
+  }
+}
+
+void Pools::schedule(Pool& pool) {
+  Time due = std::min(pool.line.next_expiry(), next_token(pool));
+  if (!pool.sleepers.empty()) {
+    for (const auto& [run, lapses] : pool.woken) due = std::min(due, lapses);
+  }
+  Time& known = due_of_.try_emplace(pool.name, never).first->second;
+  if (known == due) return;
+  due_.erase({known, pool.name});
+  known = due;
+  if (due != never) due_.emplace(due, pool.name);
+}
+
+Time Pools::next_due() {
+  load();
+  return due_.empty() ? never : due_.begin()->first;
+}
+
+void Pools::fire_due(Change& change) {
+  load();
+  std::vector<PoolName> names;
+  for (const auto& [due, name] : due_) {
+    if (due > change.now()) break;
+    names.push_back(name);
+  }
+  for (const PoolName& name : names) {
+    Pool& pool = this->pool(name);
+    for (const std::int64_t id : pool.line.expired(change.now())) {
+      const Waiter waiter = *pool.line.find(id);
+      drop(change, pool, id);
+      refuse(change, waiter,
+             failure(PermitFailureKind::wait_timed_out,
+                     "no slot of pool " + name.value + " came free within the wait timeout"));
+    }
+    serve(change, pool);
+  }
+}
+
+}  // namespace permit::service

@@ -1,0 +1,158 @@
+// Pools, their slots and their lines: the one gate that every start of a permit passes. All of it
+// is memory over the store's rows; forget() drops it after a failed change and the next use loads
+// it.
+//
+// The line is always at rest between requests: nobody in it could be granted anything. So whatever
+// changes a pool (a slot frees, capacity or a drain changes, somebody joins) calls serve(), which
+// grants from the head until nothing more fits, in the same commit.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "orchestrator/core/decision.h"
+#include "orchestrator/protocol/error.h"
+#include "orchestrator/protocol/pools.h"
+#include "orchestrator/service/change.h"
+#include "orchestrator/service/identifiers.h"
+#include "orchestrator/service/waiting_line.h"
+
+namespace permit::service {
+
+struct SlotSetting {
+  SlotName slot;
+  bool drained = false;
+};
+BOOST_DESCRIBE_STRUCT(SlotSetting, (), (slot, drained))
+
+struct PoolSettings {
+  std::vector<SlotSetting> slots;  // registered, in order
+  bool configured = false;         // by an operator; callers' beliefs no longer matter
+  bool drained = false;
+  PermitOrder order = PermitOrder::unspecified;  // overrides the callers'
+  std::optional<PoolRate> rate;
+  double tokens = 0;
+  Time tokens_at{};
+  std::optional<BeliefAlert> alert;
+};
+BOOST_DESCRIBE_STRUCT(PoolSettings, (),
+                      (slots, configured, drained, order, rate, tokens, tokens_at, alert))
+
+// A ticket that nobody has asked for this long leaves the line.
+inline constexpr Duration ticket_patience = std::chrono::seconds(15);
+
+class Pools {
+ public:
+  struct Sleeper {
+    std::int64_t id = 0;  // of its row; the longest sleeping has the lowest
+    RunNumber run;
+    std::string timer_id;
+  };
+  struct Pool {
+    PoolName name;
+    PoolSettings settings;
+    std::map<SlotName, RunNumber> holders;  // registered or not (then their last)
+    WaitingLine line;
+    std::map<std::int64_t, Sleeper> sleepers;  // by row id
+    std::map<RunNumber, Time> woken;           // outstanding wakes and when they lapse
+  };
+
+  Pools(store::Store& store, std::uint64_t seed);
+
+  // --- From runs, by message ---
+  void request(Change& change, const core::StartChild& message);
+  // A stock SDK's plain start of permit:<pool>:<slot>. Fills in the grant, or says why not.
+  std::optional<PermitFailure> admit_plain(Change& change, NewRun& run);
+  void granted_plain(Change& change, const core::RunState& run);
+  void ended(Change& change, const core::RunState& permit);
+  void leave(Change& change, RunNumber run, std::int64_t initiated_event_id);
+  void withdraw(Change& change, RunNumber run, std::int64_t initiated_event_id);
+  void sleeper_changed(Change& change, const PoolName& pool, const core::RunState& run);
+  // The run's task has closed, so a wake it was given is spent or was not needed.
+  void task_closed(Change& change, RunNumber run);
+
+  // --- From holders that are not workflows ---
+  // The ticket of this request id, made if need be; it waits or has its grants.
+  Waiter& acquire(Change& change, const AcquireRequest& request);
+  Waiter* ticket(const PoolName& pool, const std::string& request_id);
+  // Which ticket a permit was granted to, if to one.
+  const Waiter* ticket_of(RunNumber permit) const;
+  void keep_ticket_until(Change& change, const PoolName& pool, std::int64_t id, Time until);
+  void remove_waiter(Change& change, std::int64_t id);
+
+  // --- From operators ---
+  void set(Change& change, const SetPoolRequest& request);
+  void remove(Change& change, const PoolName& name);
+  enum class Drain { on, off };
+  void drain(Change& change, const DrainRequest& request, Drain drain);
+
+  // --- Time ---
+  // After a start of the server: callers get the time to ask again.
+  void restarted(Time now);
+  Time next_due();
+  void fire_due(Change& change);
+
+  // --- Looking ---
+  const Pool* find(const PoolName& name);
+  const std::map<PoolName, Pool>& all();
+  Error unknown(const PoolName& name);
+  std::int32_t waiting(const Pool& pool) const;
+  WaiterInfo describe(const Pool& pool, const Waiter& waiter, std::int32_t position) const;
+
+  // Tickets granted since the last call; for those who wait for an answer.
+  std::vector<std::int64_t> take_granted_tickets() { return std::move(granted_tickets_); }
+
+  // After a failed change, if it touched pools; after a failed batch, in any case.
+  void forget();
+  void forget_everything() {
+    dirty_ = true;
+    forget();
+  }
+  // The change that dirtied us is in the batch.
+  void written() { dirty_ = false; }
+
+ private:
+  void load();
+  Pool& pool(const PoolName& name);
+  Pool& create(Change& change, const PoolName& name, const std::vector<SlotName>& slots);
+  void save(Change& change, const Pool& pool);
+  void save(Change& change, const Pool& pool, const Waiter& waiter);
+  void erase_row(Change& change, std::int64_t id);
+
+  std::optional<PermitFailure> check_belief(Change& change, Pool& pool, const Waiter& waiter);
+  std::optional<PermitFailure> check_possible(Change& change, const Pool& pool,
+                                              const Waiter& waiter);
+  std::vector<SlotName> candidates(const Pool& pool, const Waiter& waiter) const;
+  std::set<SlotName> grantable(const Pool& pool) const;
+  void serve(Change& change, Pool& pool);
+  std::set<SlotName> serve_line(Change& change, Pool& pool);
+  bool serve_one(Change& change, Pool& pool, std::int64_t id, std::set<SlotName>& free);
+  void wake_sleepers(Change& change, Pool& pool, std::size_t free);
+  void grant(Change& change, Pool& pool, const Waiter& waiter, const std::vector<SlotName>& slots);
+  const core::RunState& grant_slot(Change& change, Pool& pool, const Waiter& waiter,
+                                   const SlotName& slot);
+  void refuse(Change& change, const Waiter& waiter, PermitFailure failure);
+  void drop(Change& change, Pool& pool, std::int64_t id);
+  void refuse_impossible(Change& change, Pool& pool);
+  void schedule(Pool& pool);
+  bool take_tokens(Change& change, Pool& pool, std::size_t count);
+  Time next_token(const Pool& pool) const;
+
+  store::Store& store_;
+  Random random_;
+  bool loaded_ = false;
+  bool dirty_ = false;
+  std::map<PoolName, Pool> pools_;
+  std::map<std::int64_t, Waiter> holding_;  // tickets that have been granted
+  std::map<std::pair<PoolName, std::string>, std::int64_t> tickets_;
+  std::map<RunNumber, std::int64_t> ticket_of_permit_;
+  std::map<std::int64_t, PoolName> pool_of_waiter_;
+  std::set<std::pair<Time, PoolName>> due_;
+  std::map<PoolName, Time> due_of_;
+  std::vector<std::int64_t> granted_tickets_;
+};
+
+}  // namespace permit::service

@@ -1,0 +1,53 @@
+#include "orchestrator/service/self_check.h"
+
+#include "orchestrator/core/invariants.h"
+#include "orchestrator/protocol/ensure.h"
+#include "orchestrator/protocol/json.h"
+
+namespace permit::service {
+
+namespace {
+
+void check_run(store::Store& store, const core::RunState& state) {
+  core::check_run(state);
+  const auto reloaded = load_run(store, state.number);
+  ENSURE(reloaded != nullptr);
+  core::check_run(*reloaded);
+  const store::RunRow kept = row_of(state);
+  const store::RunRow fresh = row_of(*reloaded);
+  ENSURE(kept.status == fresh.status && kept.next_event_id == fresh.next_event_id);
+  ENSURE(kept.next_due == fresh.next_due);
+  ENSURE(kept.offered_on == fresh.offered_on);
+  ENSURE(kept.volatile_json == fresh.volatile_json);
+  ENSURE(kept.outcome == fresh.outcome && kept.cause == fresh.cause);
+  ENSURE(state.history_bytes == reloaded->history_bytes);
+  ENSURE(state.timers.size() == reloaded->timers.size());
+  ENSURE(state.activities.size() == reloaded->activities.size());
+  ENSURE(state.children.size() == reloaded->children.size());
+  ENSURE(state.request_ids == reloaded->request_ids);
+  ENSURE(state.cancel_requested == reloaded->cancel_requested);
+  const auto row = store.run(state.number);
+  ENSURE(row.has_value() && row->next_due == kept.next_due);
+}
+
+void check_pools(store::Store& store, Pools& pools) {
+  std::size_t held = 0;
+  for (const auto& [name, pool] : pools.all()) {
+    held += pool.holders.size();
+    for (const auto& [slot, number] : pool.holders) {
+      const auto row = store.run(number);
+      ENSURE(row && row->status == WorkflowExecutionStatus::running && row->permit);
+      ENSURE(row->permit->pool == name && row->permit->slot == slot);
+    }
+  }
+  ENSURE(held == store.open_permits().size());
+}
+
+}  // namespace
+
+void check_against_store(store::Store& store, RunCache& cache, Pools& pools) {
+  cache.for_each([&](const core::RunState& state) { check_run(store, state); });
+  check_pools(store, pools);
+}
+
+}  // namespace permit::service

@@ -1,0 +1,13 @@
+// Compares what the server has in memory with its database. For tests and checking builds.
+#pragma once
+
+#include "orchestrator/service/pools.h"
+#include "orchestrator/service/run_cache.h"
+
+namespace permit::service {
+
+// Every cached run equals a reload; every open permit is the holder of its slot, and nobody else
+// is; the due times in the rows are those of the states. Throws InvariantViolated.
+void check_against_store(store::Store& store, RunCache& cache, Pools& pools);
+
+}  // namespace permit::service

@@ -1,0 +1,203 @@
+#include "orchestrator/service/service.h"
+
+#include <algorithm>
+#include <iostream>
+
+#include "orchestrator/core/clock_transitions.h"
+#include "orchestrator/protocol/ensure.h"
+#include "orchestrator/service/self_check.h"
+
+namespace permit::service {
+
+namespace {
+
+constexpr int due_slice = 500;
+
+Error disk_full() {
+  return resource_exhausted("DISK_FULL",
+                            "the disk is full; nothing of this request was done, try again when "
+                            "there is space");
+}
+
+std::uint64_t seed_of(const Options& options) {
+  return options.seed != 0 ? options.seed : random_seed();
+}
+
+}  // namespace
+
+Service::Service(store::Store& store, Clock& clock, Options options)
+    : store_(store),
+      clock_(clock),
+      options_(std::move(options)),
+      ids_(seed_of(options_)),
+      cache_(store, options_.cache_bytes_max),
+      pools_(store, seed_of(options_)),
+      parts_{store_, cache_, matching_, pools_, ids_, options_.limits} {
+  if (options_.token_secret.empty()) {
+    options_.token_secret = std::to_string(random_seed()) + std::to_string(random_seed());
+  }
+  now_ = std::max(clock_.now(), store_.counters().time_max);
+  retained_ = now_;
+  load_offers();
+  pools_.restarted(now_);
+}
+
+Service::~Service() = default;
+
+// --- The batch ---
+
+bool Service::run_batch() {
+  now_ = std::max({now_, clock_.now(), store_.counters().time_max});
+  const bool time_has_work = next_due() <= now_;
+  if (!time_has_work && jobs_.empty()) return false;
+  try {
+    fire_due();
+    std::size_t taken = 0;
+    while (!jobs_.empty() && taken++ < options_.batch_requests_max) {
+      Job job = std::move(jobs_.front());
+      jobs_.pop_front();
+      run_job(job);
+    }
+    retain();
+    commit_batch();
+  } catch (const store::DiskFull&) {
+    fail_batch(disk_full());
+  } catch (const InvariantViolated& violated) {
+    // Some rows of a request may be in the batch without the others.
+    std::cerr << violated.what() << std::endl;
+    fail_batch(Error(ErrorCode::internal, "INTERNAL", "Internal error"));
+  }
+  if (jobs_.empty()) gone_early_.clear();
+  cache_.trim();
+  if (options_.check_every_batch) check_everything();
+  return true;
+}
+
+void Service::run_job(Job& job) {
+  const std::size_t replies_before = replies_.size();
+  const auto refuse = [&](const Error& error) {
+    replies_.resize(replies_before);
+    replies_.push_back({[refuse_job = job.refuse, error] { refuse_job(error); }, job.refuse});
+  };
+  try {
+    job.decide();
+  } catch (const Error& error) {
+    refuse(error);
+  } catch (const InvariantViolated& violated) {
+    if (writing_) throw;
+    std::cerr << violated.what() << std::endl;
+    refuse(Error(ErrorCode::internal, "INTERNAL", "Internal error"));
+  }
+}
+
+void Service::commit_batch() {
+  if (store_.in_batch()) store_.commit(now_);
+  std::vector<PendingReply> replies = std::move(replies_);
+  replies_.clear();
+  for (PendingReply& reply : replies) reply.send();
+}
+
+// Nothing of the batch is on disk: memory goes back to what is, and everybody is told.
+void Service::fail_batch(const Error& error) {
+  recover();
+  std::vector<PendingReply> replies = std::move(replies_);
+  replies_.clear();
+  for (PendingReply& reply : replies) reply.refuse(error);
+  retry_at_ = now_ + std::chrono::seconds(1);
+}
+
+void Service::recover() {
+  store_.roll_back();
+  writing_ = false;
+  cache_.forget_all();
+  pools_.forget_everything();
+  pools_.take_granted_tickets();
+  matching_.forget_offers();
+  load_offers();
+}
+
+void Service::load_offers() {
+  for (const store::OfferedTask& task : store_.offered_workflow_tasks()) {
+    matching_.offer({TaskQueueType::workflow, task.queue}, Offer{task.run});
+  }
+  for (const store::OfferedTask& task : store_.offered_activities()) {
+    matching_.offer({TaskQueueType::activity, task.queue},
+                    Offer{task.run, task.scheduled_event_id});
+  }
+  horizon_ = store_.next_due();
+}
+
+// --- Time ---
+
+Time Service::next_due() {
+  const Time due = std::min(horizon_, pools_.next_due());
+  return std::max(due, retry_at_);
+}
+
+void Service::fire_due() {
+  if (next_due() > now_) return;
+  if (horizon_ <= now_) {
+    for (const RunNumber number : store_.due(now_, due_slice)) {
+      Change change(parts_, now_);
+      core::RunState& run = change.run(number);
+      // An earlier run of this slice may have dealt with it.
+      if (core::next_due(run) > now_) continue;
+      change.step(run, [](core::Transition& t) { core::fire_due(t); });
+      finish(change);
+    }
+    horizon_ = store_.next_due();
+  }
+  if (pools_.next_due() <= now_) {
+    Change change(parts_, now_);
+    pools_.fire_due(change);
+    finish(change);
+  }
+}
+
+// Closed runs are kept for a while, then go, a slice at a time.
+void Service::retain() {
+  constexpr Duration pause = std::chrono::seconds(1);
+  if (now_ < retained_ + pause) return;
+  retained_ = now_;
+  if (!store_.in_batch()) return;  // no commit of its own: the next one takes it along
+  store_.delete_closed_before(now_ - options_.retention, due_slice);
+}
+
+// --- Concluding a change ---
+
+void Service::finish(Change& change) {
+  change.settle();
+  if (!store_.in_batch()) store_.begin();
+  writing_ = true;
+  change.write();
+  writing_ = false;
+  for (const RunNumber number : change.touched_runs()) {
+    const core::RunState& run = change.run(number);
+    horizon_ = std::min(horizon_, core::next_due(run));
+    if (run.task_started()) {
+      started_tasks_.insert(number);
+    } else {
+      started_tasks_.erase(number);
+    }
+  }
+  answer_matches(change);
+  wake_history_waits(change);
+  answer_granted(pools_.take_granted_tickets());
+}
+
+std::optional<WorkflowExecution> Service::busy_workflow_task() {
+  for (const RunNumber number : started_tasks_) {
+    const core::RunState* run = cache_.find(number);
+    if (run != nullptr && run->task_started()) return run->execution();
+  }
+  for (const store::OfferedTask& task : store_.offered_workflow_tasks()) {
+    if (!matching_.polled_since({TaskQueueType::workflow, task.queue}, now_)) continue;
+    const core::RunState* run = cache_.find(task.run);
+    if (run != nullptr) return run->execution();
+  }
+  return std::nullopt;
+}
+
+void Service::check_everything() { check_against_store(store_, cache_, pools_); }
+
+}  // namespace permit::service

@@ -1,0 +1,235 @@
+// The server's API: one method a call, each decided within a batch and answered after the batch's
+// commit. Belongs to the engine thread. What is asked before run_batch() is one batch: first what
+// time has brought due, then the requests in order of arrival, one commit, then the answers.
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <unordered_map>
+#include <variant>
+
+#include "orchestrator/core/activity_transitions.h"
+#include "orchestrator/core/limits.h"
+#include "orchestrator/protocol/error.h"
+#include "orchestrator/protocol/pools.h"
+#include "orchestrator/protocol/request.h"
+#include "orchestrator/service/change.h"
+#include "orchestrator/service/clock.h"
+#include "orchestrator/service/identifiers.h"
+#include "orchestrator/service/pools.h"
+
+namespace permit::service {
+
+template <class T>
+using Result = std::variant<T, Error>;
+
+// Called once, after the commit that holds what the answer says.
+template <class T>
+using Done = std::function<void(Result<T>)>;
+
+struct Options {
+  core::Limits limits;
+  std::size_t cache_bytes_max = std::size_t{32} * 1024 * 1024;
+  Duration retention = std::chrono::hours(72);
+  int holds_kept = 100;  // of a slot, in the ledger
+  std::size_t polls_parked_max = 20'000;
+  Duration poll_wait_max = std::chrono::seconds(60);
+  std::size_t batch_requests_max = 1'000;
+  std::uint64_t seed = 0;    // of ids, nonces and random choices; 0: from the kernel
+  std::string token_secret;  // makes holders' tokens; empty: random, so good until the end of this
+  bool check_every_batch = false;
+};
+
+class Service {
+ public:
+  Service(store::Store& store, Clock& clock, Options options);
+  ~Service();
+  Service(const Service&) = delete;
+  Service& operator=(const Service&) = delete;
+
+  // --- Workflows ---
+  void start(StartWorkflowExecutionRequest request, Done<StartWorkflowExecutionResponse> done);
+  void signal(SignalWorkflowExecutionRequest request, Done<EmptyResponse> done);
+  void signal_with_start(SignalWithStartWorkflowExecutionRequest request,
+                         Done<SignalWithStartWorkflowExecutionResponse> done);
+  void request_cancel(RequestCancelWorkflowExecutionRequest request, Done<EmptyResponse> done);
+  void terminate(TerminateWorkflowExecutionRequest request, Done<EmptyResponse> done);
+  void describe(DescribeWorkflowExecutionRequest request,
+                Done<DescribeWorkflowExecutionResponse> done);
+  // May wait for new events; the id is for forget_poll().
+  std::int64_t history(GetWorkflowExecutionHistoryRequest request,
+                       Done<GetWorkflowExecutionHistoryResponse> done);
+
+  // --- Workers ---
+  // Parks until there is a task or the wait is over. The id is for forget_poll().
+  std::int64_t poll_workflow_task(PollWorkflowTaskQueueRequest request,
+                                  Done<PollWorkflowTaskQueueResponse> done);
+  void complete_workflow_task(RespondWorkflowTaskCompletedRequest request,
+                              Done<RespondWorkflowTaskCompletedResponse> done);
+  void fail_workflow_task(RespondWorkflowTaskFailedRequest request, Done<EmptyResponse> done);
+  std::int64_t poll_activity_task(PollActivityTaskQueueRequest request,
+                                  Done<PollActivityTaskQueueResponse> done);
+  void heartbeat(RecordActivityTaskHeartbeatRequest request,
+                 Done<RecordActivityTaskHeartbeatResponse> done);
+  void heartbeat_by_id(RecordActivityTaskHeartbeatByIdRequest request,
+                       Done<RecordActivityTaskHeartbeatResponse> done);
+  void complete_activity(RespondActivityTaskCompletedRequest request, Done<EmptyResponse> done);
+  void complete_activity_by_id(RespondActivityTaskCompletedByIdRequest request,
+                               Done<EmptyResponse> done);
+  void fail_activity(RespondActivityTaskFailedRequest request, Done<EmptyResponse> done);
+  void fail_activity_by_id(RespondActivityTaskFailedByIdRequest request, Done<EmptyResponse> done);
+  void cancel_activity(RespondActivityTaskCanceledRequest request, Done<EmptyResponse> done);
+  void cancel_activity_by_id(RespondActivityTaskCanceledByIdRequest request,
+                             Done<EmptyResponse> done);
+  void reset_sticky(ResetStickyTaskQueueRequest request, Done<EmptyResponse> done);
+  void describe_task_queue(DescribeTaskQueueRequest request, Done<DescribeTaskQueueResponse> done);
+  // The peer has gone: whatever it was waiting for here is not handed to it. Also for the ids of
+  // acquire() and history waits.
+  void forget_poll(std::int64_t id);
+
+  // --- Pools and holders that are not workflows ---
+  void list_pools(Done<ListPoolsResponse> done);
+  void describe_pool(PoolRequest request, Done<PoolInfo> done);
+  void set_pool(SetPoolRequest request, Done<PoolInfo> done);
+  void delete_pool(PoolRequest request, Done<EmptyResponse> done);
+  void drain(DrainRequest request, Pools::Drain drain, Done<PoolInfo> done);
+  void list_waiters(PoolRequest request, Done<ListWaitersResponse> done);
+  void remove_waiter(RemoveWaiterRequest request, Done<EmptyResponse> done);
+  std::int64_t acquire(AcquireRequest request, Done<AcquireResponse> done);
+  void renew(HolderRequest request, Done<RenewResponse> done);
+  void release(HolderRequest request, Done<PermitInfo> done);
+  void force_release(ForceReleaseRequest request, Done<PermitInfo> done);
+  void describe_permit(PermitQuery request, Done<PermitInfo> done);
+
+  // --- The engine's loop ---
+  bool has_work() const { return !jobs_.empty(); }
+  // One batch, if there is anything to do. Throws StoreFailed or OwnershipLost: the process must
+  // then stop without answering. Returns whether it did anything.
+  bool run_batch();
+  // When run_batch() has something to do although nobody asks: by the server's clock, and for waits
+  // of pollers by the real one.
+  Time next_due();
+  std::optional<std::chrono::steady_clock::time_point> next_poll_deadline() const;
+  // Answers polls whose wait is over, with nothing. `all`: every one, at a graceful stop.
+  void expire_polls(std::chrono::steady_clock::time_point now);
+  void answer_all_polls();
+
+  Time now() const { return now_; }
+  // A run whose workflow task a worker has, or that is offered where a worker polls; if any.
+  std::optional<WorkflowExecution> busy_workflow_task();
+
+  // Compares everything in memory with the database; throws InvariantViolated.
+  void check_everything();
+
+  std::size_t runs_cached() const { return cache_.size(); }
+
+ private:
+  struct Job {
+    std::function<void()> decide;
+    std::function<void(const Error&)> refuse;
+  };
+  struct PendingReply {
+    std::function<void()> send;
+    std::function<void(const Error&)> refuse;
+  };
+  struct HistoryWait {
+    GetWorkflowExecutionHistoryRequest request;
+    RunNumber run;
+    Done<GetWorkflowExecutionHistoryResponse> done;
+    std::chrono::steady_clock::time_point deadline;
+  };
+  struct AcquireWait {
+    std::int64_t ticket = 0;
+    PoolName pool;
+    std::string request_id;
+    Done<AcquireResponse> done;
+    std::chrono::steady_clock::time_point deadline;
+  };
+
+  template <class T>
+  void submit(Done<T> done, std::function<void()> decide) {
+    jobs_.push_back({std::move(decide), [done](const Error& error) { done(error); }});
+  }
+  template <class T>
+  void reply(const Done<T>& done, T value) {
+    auto held = std::make_shared<T>(std::move(value));
+    replies_.push_back(
+        {[done, held] { done(std::move(*held)); }, [done](const Error& error) { done(error); }});
+  }
+  void run_job(Job& job);
+  void fire_due();
+  void retain();
+  void finish(Change& change);
+  void answer_matches(const Change& change);
+  void wake_history_waits(const Change& change);
+  void answer_granted(const std::vector<std::int64_t>& tickets);
+  void commit_batch();
+  void fail_batch(const Error& error);
+  void recover();
+  void load_offers();
+
+  core::RunState& target(Change& change, const std::string& namespace_,
+                         const WorkflowExecution& execution, const RunId& first_run_id = RunId());
+  core::RunState& open_target(Change& change, const std::string& namespace_,
+                              const WorkflowExecution& execution,
+                              const RunId& first_run_id = RunId());
+  StartWorkflowExecutionResponse start_in(Change& change, StartWorkflowExecutionRequest& request);
+  core::RunState* existing_start(Change& change, const StartWorkflowExecutionRequest& request);
+  PollWorkflowTaskQueueResponse task_for(const core::RunState& state);
+  PollActivityTaskQueueResponse activity_for(const core::RunState& state, std::int64_t id);
+  std::optional<GetWorkflowExecutionHistoryResponse> history_page(
+      const GetWorkflowExecutionHistoryRequest& request, RunNumber run);
+  std::string history_text(RunNumber run, std::int64_t from_event_id, std::int64_t to_event_id);
+  void reject_completion(const RespondWorkflowTaskCompletedRequest& request,
+                         const core::CommandRejected& rejected);
+  // What is to be done to a pending activity once it is found; finishes the change and replies.
+  using ActivityAction = std::function<void(Change&, core::RunState&, core::ActivityRef)>;
+  void with_activity(const Bytes& token, const ActivityAction& act);
+  void with_activity_by_id(const std::string& namespace_, const WorkflowExecution& execution,
+                           const std::string& activity_id, const ActivityAction& act);
+  ActivityAction heartbeat_action(std::optional<Payloads> details,
+                                  Done<RecordActivityTaskHeartbeatResponse> done);
+  ActivityAction complete_action(std::optional<Payloads> result, std::string identity,
+                                 Done<EmptyResponse> done);
+  ActivityAction fail_action(std::optional<Failure> failure, std::optional<Payloads> last_details,
+                             std::string identity, Done<EmptyResponse> done);
+  ActivityAction cancel_action(std::optional<Payloads> details, std::string identity,
+                               Done<EmptyResponse> done);
+  void start_patience(const AcquireWait& wait);
+  void leave_acquire_wait(std::int64_t id);
+  void expire_acquire_waits(std::chrono::steady_clock::time_point now);
+  PoolInfo pool_info(Change& change, const Pools::Pool& pool);
+  PermitInfo permit_info(const core::RunState& permit);
+  AcquireResponse acquire_response(const Waiter& ticket, const PoolName& pool);
+  std::string token_for(const Waiter& ticket) const;
+  core::RunState& held_by(Change& change, const HolderRequest& request);
+
+  store::Store& store_;
+  Clock& clock_;
+  Options options_;  // constant after construction
+  Identifiers ids_;
+  RunCache cache_;
+  Matching matching_;
+  Pools pools_;
+  Parts parts_;
+
+  Time now_{};
+  Time horizon_{};  // no run is due before this
+  Time retained_{};
+  Time retry_at_{};       // after a failed commit, time's work waits this long
+  bool writing_ = false;  // a change's rows are going into the batch
+  std::deque<Job> jobs_;
+  std::vector<PendingReply> replies_;
+  std::int64_t last_wait_id_ = 0;
+  std::set<RunNumber> started_tasks_;  // runs whose workflow task a worker has
+  std::set<std::int64_t> gone_early_;  // forgotten before their request was decided
+  std::unordered_map<std::int64_t, Done<PollWorkflowTaskQueueResponse>> workflow_polls_;
+  std::unordered_map<std::int64_t, Done<PollActivityTaskQueueResponse>> activity_polls_;
+  std::map<std::int64_t, HistoryWait> history_waits_;
+  std::multimap<RunNumber, std::int64_t> history_waits_by_run_;
+  std::map<std::int64_t, AcquireWait> acquire_waits_;
+};
+
+}  // namespace permit::service

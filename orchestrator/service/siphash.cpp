@@ -1,0 +1,74 @@
+#include "orchestrator/service/siphash.h"
+
+#include <array>
+#include <bit>
+#include <cstdint>
+
+namespace permit::service {
+
+namespace {
+
+struct SipState {
+  std::uint64_t v0, v1, v2, v3;
+
+  void round() {
+    v0 += v1;
+    v1 = std::rotl(v1, 13) ^ v0;
+    v0 = std::rotl(v0, 32);
+    v2 += v3;
+    v3 = std::rotl(v3, 16) ^ v2;
+    v0 += v3;
+    v3 = std::rotl(v3, 21) ^ v0;
+    v2 += v1;
+    v1 = std::rotl(v1, 17) ^ v2;
+    v2 = std::rotl(v2, 32);
+  }
+  void rounds(int n) {
+    while (n-- > 0) round();
+  }
+  void take(std::uint64_t word) {
+    v3 ^= word;
+    rounds(2);
+    v0 ^= word;
+  }
+};
+
+// Up to eight bytes, little-endian.
+std::uint64_t word_of(std::string_view bytes) {
+  std::uint64_t word = 0;
+  for (std::size_t i = 0; i < bytes.size() && i < 8; ++i) {
+    word |= std::uint64_t{static_cast<unsigned char>(bytes[i])} << (8 * i);
+  }
+  return word;
+}
+
+void append_hex(std::uint64_t word, std::string& out) {
+  static constexpr char digits[] = "0123456789abcdef";
+  for (int byte = 0; byte < 8; ++byte) {
+    const auto value = static_cast<unsigned>(word >> (8 * byte)) & 0xffU;
+    out += digits[value >> 4U];
+    out += digits[value & 0xfU];
+  }
+}
+
+}  // namespace
+
+std::string siphash_hex(std::string_view key, std::string_view text) {
+  const std::uint64_t k0 = word_of(key.substr(0, 8));
+  const std::uint64_t k1 = key.size() > 8 ? word_of(key.substr(8, 8)) : 0;
+  SipState state{k0 ^ 0x736f6d6570736575U, k1 ^ 0x646f72616e646f6dU ^ 0xeeU,
+                 k0 ^ 0x6c7967656e657261U, k1 ^ 0x7465646279746573U};
+  std::size_t at = 0;
+  for (; at + 8 <= text.size(); at += 8) state.take(word_of(text.substr(at, 8)));
+  state.take(word_of(text.substr(at)) | (static_cast<std::uint64_t>(text.size()) << 56U));
+  std::string out;
+  state.v2 ^= 0xeeU;
+  state.rounds(4);
+  append_hex(state.v0 ^ state.v1 ^ state.v2 ^ state.v3, out);
+  state.v1 ^= 0xddU;
+  state.rounds(4);
+  append_hex(state.v0 ^ state.v1 ^ state.v2 ^ state.v3, out);
+  return out;
+}
+
+}  // namespace permit::service

@@ -1,0 +1,530 @@
+// What workers call: polls, completions, heartbeats.
+#include <boost/describe.hpp>
+#include <boost/mp11.hpp>
+
+#include "orchestrator/core/activity_transitions.h"
+#include "orchestrator/core/client_transitions.h"
+#include "orchestrator/core/validate.h"
+#include "orchestrator/core/worker_transitions.h"
+#include "orchestrator/protocol/ensure.h"
+#include "orchestrator/protocol/json.h"
+#include "orchestrator/service/service.h"
+#include "orchestrator/service/task_token.h"
+
+namespace permit::service {
+
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+
+void check_poll(const std::string& namespace_, const TaskQueue& queue, const std::string& identity,
+                const core::Limits& limits) {
+  if (namespace_ != "default") {
+    throw not_found("NAMESPACE_NOT_FOUND", "there is no such namespace; only \"default\" exists");
+  }
+  core::check_name(queue.name, "taskQueue.name", limits);
+  core::check_optional_name(identity, "identity", limits);
+}
+
+SteadyClock::time_point poll_deadline(Duration wanted, Duration max) {
+  Duration wait = wanted.count() == 0 ? max : wanted;
+  if (wait > max || wait.count() < 0) wait = max;
+  return SteadyClock::now() + wait;
+}
+
+Error task_stale(const char* message) { return not_found("TASK_NOT_FOUND", message); }
+
+}  // namespace
+
+// --- Polls ---
+
+std::int64_t Service::poll_workflow_task(PollWorkflowTaskQueueRequest request,
+                                         Done<PollWorkflowTaskQueueResponse> done) {
+  const std::int64_t id = ++last_wait_id_;
+  submit(done, [this, id, request = std::move(request), done] {
+    check_poll(request.namespace_, request.task_queue, request.identity, options_.limits);
+    if (gone_early_.contains(id)) return;
+    const Matching::QueueKey queue{TaskQueueType::workflow, request.task_queue.name};
+    matching_.note_poll(queue, request.identity, now_);
+    while (const auto offer = matching_.take_offer(queue)) {
+      Change change(parts_, now_);
+      if (!change.take(queue, *offer, request.identity)) continue;
+      finish(change);
+      reply(done, task_for(change.run(offer->run)));
+      return;
+    }
+    if (matching_.parked() >= options_.polls_parked_max) {
+      throw resource_exhausted("POLLS_LIMIT", "too many polls are waiting; try again later");
+    }
+    matching_.park(
+        queue, {id, request.identity, poll_deadline(request.poll_wait, options_.poll_wait_max)});
+    workflow_polls_.emplace(id, done);
+  });
+  return id;
+}
+
+std::int64_t Service::poll_activity_task(PollActivityTaskQueueRequest request,
+                                         Done<PollActivityTaskQueueResponse> done) {
+  const std::int64_t id = ++last_wait_id_;
+  submit(done, [this, id, request = std::move(request), done] {
+    check_poll(request.namespace_, request.task_queue, request.identity, options_.limits);
+    if (gone_early_.contains(id)) return;
+    const Matching::QueueKey queue{TaskQueueType::activity, request.task_queue.name};
+    matching_.note_poll(queue, request.identity, now_);
+    while (const auto offer = matching_.take_offer(queue)) {
+      Change change(parts_, now_);
+      if (!change.take(queue, *offer, request.identity)) continue;
+      finish(change);
+      reply(done, activity_for(change.run(offer->run), offer->scheduled_event_id));
+      return;
+    }
+    if (matching_.parked() >= options_.polls_parked_max) {
+      throw resource_exhausted("POLLS_LIMIT", "too many polls are waiting; try again later");
+    }
+    matching_.park(
+        queue, {id, request.identity, poll_deadline(request.poll_wait, options_.poll_wait_max)});
+    activity_polls_.emplace(id, done);
+  });
+  return id;
+}
+
+void Service::answer_matches(const Change& change) {
+  for (const Change::Match& match : change.matches()) {
+    const core::RunState* run = cache_.find(match.offer.run);
+    ENSURE(run != nullptr);
+    if (match.offer.scheduled_event_id == 0) {
+      const auto poll = workflow_polls_.extract(match.poller.id);
+      ENSURE(!poll.empty());
+      reply(poll.mapped(), task_for(*run));
+    } else {
+      const auto poll = activity_polls_.extract(match.poller.id);
+      ENSURE(!poll.empty());
+      reply(poll.mapped(), activity_for(*run, match.offer.scheduled_event_id));
+    }
+  }
+}
+
+void Service::forget_poll(std::int64_t id) {
+  if (!jobs_.empty()) gone_early_.insert(id);
+  matching_.remove_poller(id);
+  workflow_polls_.erase(id);
+  activity_polls_.erase(id);
+  const auto history = history_waits_.find(id);
+  if (history != history_waits_.end()) {
+    const auto [begin, end] = history_waits_by_run_.equal_range(history->second.run);
+    for (auto it = begin; it != end; ++it) {
+      if (it->second != id) continue;
+      history_waits_by_run_.erase(it);
+      break;
+    }
+    history_waits_.erase(history);
+  }
+  leave_acquire_wait(id);
+}
+
+std::optional<SteadyClock::time_point> Service::next_poll_deadline() const {
+  std::optional<SteadyClock::time_point> next = matching_.next_deadline();
+  const auto consider = [&](SteadyClock::time_point deadline) {
+    if (!next || deadline < *next) next = deadline;
+  };
+  for (const auto& [id, wait] : history_waits_) consider(wait.deadline);
+  for (const auto& [id, wait] : acquire_waits_) consider(wait.deadline);
+  return next;
+}
+
+void Service::expire_polls(SteadyClock::time_point now) {
+  for (const Poller& poller : matching_.take_expired(now)) {
+    if (const auto poll = workflow_polls_.extract(poller.id)) {
+      poll.mapped()(PollWorkflowTaskQueueResponse{});
+    } else if (const auto activity = activity_polls_.extract(poller.id)) {
+      activity.mapped()(PollActivityTaskQueueResponse{});
+    }
+  }
+  std::vector<std::int64_t> expired;
+  for (const auto& [id, wait] : history_waits_) {
+    if (wait.deadline <= now) expired.push_back(id);
+  }
+  for (const std::int64_t id : expired) {
+    HistoryWait wait = history_waits_.at(id);
+    forget_poll(id);
+    // Nothing new: an empty page with the same place.
+    wait.request.wait_new_event = false;
+    GetWorkflowExecutionHistoryResponse response;
+    response.history.events.text = "[]";
+    response.next_page_token = wait.request.next_page_token;
+    wait.done(std::move(response));
+  }
+  expire_acquire_waits(now);
+}
+
+void Service::answer_all_polls() { expire_polls(SteadyClock::time_point::max()); }
+
+// --- Tasks as workers see them ---
+
+PollWorkflowTaskQueueResponse Service::task_for(const core::RunState& state) {
+  const core::WorkflowTaskState& task = state.workflow_task();
+  ENSURE(state.task_started());
+  PollWorkflowTaskQueueResponse response;
+  response.task_token = encode({TaskToken::Kind::workflow_task, state.number,
+                                task.scheduled_event_id, task.attempt, task.nonce});
+  response.workflow_execution = state.execution();
+  response.workflow_type = state.started.workflow_type;
+  response.previous_started_event_id = state.last_completed_started_id;
+  response.started_event_id = task.started_event_id;
+  response.attempt = task.attempt;
+  response.workflow_execution_task_queue = state.started.task_queue;
+  response.scheduled_time = task.scheduled_time;
+  response.started_time = task.started_time;
+  // A sticky worker has what came before; others begin at the beginning.
+  const bool continues = task.on_sticky_queue && state.last_completed_started_id > 0;
+  const std::int64_t from = continues ? state.last_completed_started_id + 1 : 1;
+  std::string text = history_text(state.number, from, state.next_event_id);
+  for (const Event& event : core::transient_events(state, options_.limits)) {
+    text.pop_back();
+    if (text.size() > 1) text += ',';
+    write_json(event, text);
+    text += ']';
+  }
+  response.history = RawHistory{RawJson{std::move(text)}};
+  return response;
+}
+
+PollActivityTaskQueueResponse Service::activity_for(const core::RunState& state, std::int64_t id) {
+  const core::ActivityState& activity = state.activities.at(id);
+  const event::ActivityTaskScheduled& scheduled = activity.scheduled;
+  const core::ActivityAttempt& attempt = activity.attempt;
+  PollActivityTaskQueueResponse response;
+  response.task_token =
+      encode({TaskToken::Kind::activity, state.number, id, attempt.attempt, attempt.nonce});
+  response.workflow_namespace = state.namespace_;
+  response.workflow_type = state.started.workflow_type;
+  response.workflow_execution = state.execution();
+  response.activity_type = scheduled.activity_type;
+  response.activity_id = scheduled.activity_id;
+  response.header = scheduled.header;
+  response.input = scheduled.input;
+  response.heartbeat_details = attempt.heartbeat_details;
+  response.scheduled_time = activity.scheduled_time;
+  response.current_attempt_scheduled_time = attempt.scheduled_time;
+  response.started_time = attempt.started_time;
+  response.attempt = attempt.attempt;
+  response.schedule_to_close_timeout = scheduled.schedule_to_close_timeout;
+  response.start_to_close_timeout = scheduled.start_to_close_timeout;
+  response.heartbeat_timeout = scheduled.heartbeat_timeout;
+  response.retry_policy = scheduled.retry_policy;
+  response.priority = scheduled.priority;
+  return response;
+}
+
+// --- Workflow task completions ---
+
+namespace {
+
+// The run whose started task this token is for.
+core::RunState& run_of_task(Change& change, const Bytes& bytes) {
+  const auto token = decode(bytes, TaskToken::Kind::workflow_task);
+  if (!token) throw task_stale("the task token is not one that this server gave");
+  core::RunState* run = change.find(token->run);
+  if (run == nullptr) throw task_stale("Workflow task not found.");
+  if (!run->is_open()) throw task_stale("workflow execution already completed");
+  const core::WorkflowTaskState& task = run->workflow_task();
+  const bool current = run->task_started() && task.nonce == token->nonce &&
+                       task.attempt == token->attempt &&
+                       task.scheduled_event_id == token->scheduled_event_id;
+  if (!current) throw task_stale("Workflow task not found.");
+  return *run;
+}
+
+Failure failure_of(const core::CommandRejected& rejected, const std::string& cause) {
+  Failure failure;
+  failure.message = cause + ": " + rejected.message;
+  failure.source = "Server";
+  failure.server_failure_info = ServerFailureInfo{true};
+  return failure;
+}
+
+// "BAD_START_TIMER_ATTRIBUTES" → "BadStartTimerAttributes", as Temporal's messages say it.
+std::string name_of(WorkflowTaskFailedCause cause) {
+  std::string name;
+  boost::mp11::mp_for_each<boost::describe::describe_enumerators<WorkflowTaskFailedCause>>(
+      [&](auto enumerator) {
+        if (enumerator.value == cause) name = enumerator.name;
+      });
+  std::string camel;
+  bool begins_word = true;
+  for (const char c : name) {
+    if (c == '_') {
+      begins_word = true;
+      continue;
+    }
+    camel += begins_word ? static_cast<char>(c - 'a' + 'A') : c;
+    begins_word = false;
+  }
+  return camel;
+}
+
+}  // namespace
+
+// A completion with a command that may not be: the task fails with that cause and is offered again.
+// A repeated failure writes nothing; the task is left to time out, which slows the worker down.
+void Service::reject_completion(const RespondWorkflowTaskCompletedRequest& request,
+                                const core::CommandRejected& rejected) {
+  const std::string cause = name_of(rejected.cause);
+  const bool unhandled = rejected.cause == WorkflowTaskFailedCause::unhandled_command;
+  {
+    Change change(parts_, now_);
+    core::RunState& run = run_of_task(change, request.task_token);
+    if (rejected.terminates_run) {
+      event::WorkflowExecutionTerminated terminated;
+      terminated.reason = rejected.message;
+      terminated.identity = "permit-server";
+      change.step(run, [&](core::Transition& t) { core::terminate(t, std::move(terminated)); });
+      finish(change);
+    } else if (run.workflow_task().attempt == 1 || unhandled) {
+      change.step(run, [&](core::Transition& t) {
+        core::fail_workflow_task(t,
+                                 {rejected.cause, failure_of(rejected, cause), request.identity});
+      });
+      finish(change);
+    }
+  }
+  throw invalid_argument("COMMAND_REJECTED",
+                         unhandled ? "UnhandledCommand" : cause + ": " + rejected.message);
+}
+
+void Service::complete_workflow_task(RespondWorkflowTaskCompletedRequest request,
+                                     Done<RespondWorkflowTaskCompletedResponse> done) {
+  submit(done, [this, request = std::move(request), done] {
+    core::check_optional_name(request.identity, "identity", options_.limits);
+    try {
+      Change change(parts_, now_);
+      core::RunState& run = run_of_task(change, request.task_token);
+      const RunNumber number = run.number;
+      change.step(run, [&](core::Transition& t) {
+        core::complete_workflow_task(t, request, options_.limits);
+      });
+      if (request.return_new_workflow_task) change.claim_workflow_task(number, request.identity);
+      pools_.task_closed(change, number);
+      finish(change);
+      RespondWorkflowTaskCompletedResponse response;
+      if (change.claimed(number)) response.workflow_task = task_for(change.run(number));
+      reply(done, std::move(response));
+    } catch (const core::CommandRejected& rejected) {
+      reject_completion(request, rejected);
+    }
+  });
+}
+
+void Service::fail_workflow_task(RespondWorkflowTaskFailedRequest request,
+                                 Done<EmptyResponse> done) {
+  submit(done, [this, request = std::move(request), done] {
+    core::check_optional_name(request.identity, "identity", options_.limits);
+    Change change(parts_, now_);
+    core::RunState& run = run_of_task(change, request.task_token);
+    const RunNumber number = run.number;
+    change.step(run, [&](core::Transition& t) {
+      core::fail_workflow_task(t, {request.cause, request.failure, request.identity});
+    });
+    pools_.task_closed(change, number);
+    finish(change);
+    reply(done, EmptyResponse{});
+  });
+}
+
+void Service::reset_sticky(ResetStickyTaskQueueRequest request, Done<EmptyResponse> done) {
+  submit(done, [this, request = std::move(request), done] {
+    Change change(parts_, now_);
+    core::RunState& run = open_target(change, request.namespace_, request.execution);
+    if (!run.has_task() || run.task_started()) {
+      run.volatile_state.sticky = {};
+      change.touch(run);
+    }
+    finish(change);
+    reply(done, EmptyResponse{});
+  });
+}
+
+// --- Activities ---
+
+// Finds the pending activity that the token is for, and acts on it.
+void Service::with_activity(const Bytes& bytes, const ActivityAction& act) {
+  const auto token = decode(bytes, TaskToken::Kind::activity);
+  if (!token) throw task_stale("the task token is not one that this server gave");
+  Change change(parts_, now_);
+  core::RunState* run = change.find(token->run);
+  if (run == nullptr) throw task_stale("activity task not found");
+  if (!run->is_open()) throw task_stale("workflow execution already completed");
+  const auto activity = run->activities.find(token->scheduled_event_id);
+  const bool current = activity != run->activities.end() && !activity->second.closed &&
+                       is_set(activity->second.attempt.started_time) &&
+                       activity->second.attempt.nonce == token->nonce &&
+                       activity->second.attempt.attempt == token->attempt;
+  if (!current) {
+    throw task_stale("activity task not found: it has ended, timed out or was handed out again");
+  }
+  act(change, *run, {token->scheduled_event_id});
+}
+
+void Service::with_activity_by_id(const std::string& namespace_, const WorkflowExecution& execution,
+                                  const std::string& activity_id, const ActivityAction& act) {
+  Change change(parts_, now_);
+  core::RunState& run = open_target(change, namespace_, execution);
+  for (const auto& [id, activity] : run.activities) {
+    if (activity.scheduled.activity_id != activity_id || activity.closed) continue;
+    if (!is_set(activity.attempt.started_time)) {
+      throw failed_precondition("ACTIVITY_NOT_STARTED",
+                                "activity " + activity_id + " has not been started by a worker");
+    }
+    act(change, run, {id});
+    return;
+  }
+  throw task_stale("no pending activity has this id");
+}
+
+Service::ActivityAction Service::heartbeat_action(std::optional<Payloads> details,
+                                                  Done<RecordActivityTaskHeartbeatResponse> done) {
+  return [this, details = std::move(details), done](Change& change, core::RunState& run,
+                                                    core::ActivityRef ref) {
+    core::check_payloads(details, "details", options_.limits);
+    RecordActivityTaskHeartbeatResponse response;
+    const RunId permit_run_id = run.activities.at(ref.scheduled_event_id).scheduled.permit_run_id;
+    change.step(run, [&](core::Transition& t) {
+      response.cancel_requested = core::heartbeat_activity(t, ref, details);
+    });
+    finish(change);
+    if (!permit_run_id.empty()) {
+      const core::RunState* permit = change.run_by_id(permit_run_id);
+      if (permit != nullptr && permit->is_open()) {
+        response.permit_deadline = permit->volatile_state.permit_deadline;
+      }
+    }
+    reply(done, response);
+  };
+}
+
+Service::ActivityAction Service::complete_action(std::optional<Payloads> result,
+                                                 std::string identity, Done<EmptyResponse> done) {
+  return [this, result = std::move(result), identity = std::move(identity), done](
+             Change& change, core::RunState& run, core::ActivityRef ref) {
+    core::check_payloads(result, "result", options_.limits);
+    core::check_optional_name(identity, "identity", options_.limits);
+    change.step(run,
+                [&](core::Transition& t) { core::complete_activity(t, ref, result, identity); });
+    finish(change);
+    reply(done, EmptyResponse{});
+  };
+}
+
+Service::ActivityAction Service::fail_action(std::optional<Failure> failure,
+                                             std::optional<Payloads> last_details,
+                                             std::string identity, Done<EmptyResponse> done) {
+  return [this, failure = std::move(failure), last_details = std::move(last_details),
+          identity = std::move(identity),
+          done](Change& change, core::RunState& run, core::ActivityRef ref) {
+    core::check_optional_name(identity, "identity", options_.limits);
+    if (!failure) throw invalid_argument("FAILURE_MISSING", "failure is missing; it must be given");
+    core::check_payloads(last_details, "lastHeartbeatDetails", options_.limits);
+    change.step(run, [&](core::Transition& t) {
+      if (last_details) core::heartbeat_activity(t, ref, last_details);
+      core::fail_activity(t, ref, *failure, identity);
+    });
+    finish(change);
+    reply(done, EmptyResponse{});
+  };
+}
+
+Service::ActivityAction Service::cancel_action(std::optional<Payloads> details,
+                                               std::string identity, Done<EmptyResponse> done) {
+  return [this, details = std::move(details), identity = std::move(identity), done](
+             Change& change, core::RunState& run, core::ActivityRef ref) {
+    core::check_payloads(details, "details", options_.limits);
+    core::check_optional_name(identity, "identity", options_.limits);
+    change.step(run,
+                [&](core::Transition& t) { core::cancel_activity(t, ref, details, identity); });
+    finish(change);
+    reply(done, EmptyResponse{});
+  };
+}
+
+void Service::heartbeat(RecordActivityTaskHeartbeatRequest request,
+                        Done<RecordActivityTaskHeartbeatResponse> done) {
+  submit(done, [this, request = std::move(request), done] {
+    with_activity(request.task_token, heartbeat_action(request.details, done));
+  });
+}
+
+void Service::heartbeat_by_id(RecordActivityTaskHeartbeatByIdRequest request,
+                              Done<RecordActivityTaskHeartbeatResponse> done) {
+  submit(done, [this, request = std::move(request), done] {
+    with_activity_by_id(request.namespace_, {request.workflow_id, request.run_id},
+                        request.activity_id, heartbeat_action(request.details, done));
+  });
+}
+
+void Service::complete_activity(RespondActivityTaskCompletedRequest request,
+                                Done<EmptyResponse> done) {
+  submit(done, [this, request = std::move(request), done] {
+    with_activity(request.task_token, complete_action(request.result, request.identity, done));
+  });
+}
+
+void Service::complete_activity_by_id(RespondActivityTaskCompletedByIdRequest request,
+                                      Done<EmptyResponse> done) {
+  submit(done, [this, request = std::move(request), done] {
+    with_activity_by_id(request.namespace_, {request.workflow_id, request.run_id},
+                        request.activity_id,
+                        complete_action(request.result, request.identity, done));
+  });
+}
+
+void Service::fail_activity(RespondActivityTaskFailedRequest request, Done<EmptyResponse> done) {
+  submit(done, [this, request = std::move(request), done] {
+    with_activity(request.task_token, fail_action(request.failure, request.last_heartbeat_details,
+                                                  request.identity, done));
+  });
+}
+
+void Service::fail_activity_by_id(RespondActivityTaskFailedByIdRequest request,
+                                  Done<EmptyResponse> done) {
+  submit(done, [this, request = std::move(request), done] {
+    with_activity_by_id(
+        request.namespace_, {request.workflow_id, request.run_id}, request.activity_id,
+        fail_action(request.failure, request.last_heartbeat_details, request.identity, done));
+  });
+}
+
+void Service::cancel_activity(RespondActivityTaskCanceledRequest request,
+                              Done<EmptyResponse> done) {
+  submit(done, [this, request = std::move(request), done] {
+    with_activity(request.task_token, cancel_action(request.details, request.identity, done));
+  });
+}
+
+void Service::cancel_activity_by_id(RespondActivityTaskCanceledByIdRequest request,
+                                    Done<EmptyResponse> done) {
+  submit(done, [this, request = std::move(request), done] {
+    with_activity_by_id(request.namespace_, {request.workflow_id, request.run_id},
+                        request.activity_id,
+                        cancel_action(request.details, request.identity, done));
+  });
+}
+
+void Service::describe_task_queue(DescribeTaskQueueRequest request,
+                                  Done<DescribeTaskQueueResponse> done) {
+  submit(done, [this, request = std::move(request), done] {
+    check_poll(request.namespace_, request.task_queue, "", options_.limits);
+    const bool activity = request.task_queue_type == TaskQueueType::activity;
+    const Matching::QueueKey queue{activity ? TaskQueueType::activity : TaskQueueType::workflow,
+                                   request.task_queue.name};
+    DescribeTaskQueueResponse response;
+    for (const auto& [identity, at] : matching_.pollers(queue, now_ - std::chrono::minutes(5))) {
+      response.pollers.push_back({at, identity});
+    }
+    if (request.report_stats) {
+      response.stats = TaskQueueStats{static_cast<std::int64_t>(matching_.backlog(queue)), {}};
+    }
+    reply(done, std::move(response));
+  });
+}
+
+}  // namespace permit::service

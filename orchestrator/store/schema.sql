@@ -1,0 +1,107 @@
+-- Permit's database, version 1. Times are microseconds since 1970 (UTC); absent is NULL.
+-- History is the truth: a run's row repeats only what lists, uniqueness and timers need, and holds
+-- what is not history (`volatile`). core/invariants checks that the two agree.
+
+-- One row: the counters that never go back, and who owns the file.
+CREATE TABLE server (
+  id INTEGER PRIMARY KEY CHECK (id = 1),
+  epoch INTEGER NOT NULL,       -- +1 at each start; checked by each commit
+  commit_seq INTEGER NOT NULL,  -- of the last commit; the position of the event stream
+  fence INTEGER NOT NULL,       -- the last one granted; (fence epoch << 40) + count
+  arrival INTEGER NOT NULL,     -- the last place given in any line
+  run INTEGER NOT NULL,         -- the last run number given
+  time_max INTEGER NOT NULL     -- the latest time a commit was made at
+) STRICT;
+INSERT INTO server VALUES (1, 0, 0, 0, 0, 0, 0);
+
+CREATE TABLE runs (
+  number INTEGER PRIMARY KEY,   -- by creation, never used twice
+  namespace TEXT NOT NULL,
+  workflow_id TEXT NOT NULL,
+  run_id TEXT NOT NULL,
+  status INTEGER NOT NULL,      -- WorkflowExecutionStatus; 1 is running
+  workflow_type TEXT NOT NULL,
+  task_queue TEXT NOT NULL,
+  parent_workflow_id TEXT,
+  parent_run_id TEXT,
+  start_time INTEGER NOT NULL,
+  close_time INTEGER,
+  next_event_id INTEGER NOT NULL,
+  history_bytes INTEGER NOT NULL,
+  next_due INTEGER,             -- the earliest thing that time will do to it
+  offered_on TEXT,              -- the queue its workflow task is offered on, until a worker has it
+  volatile TEXT NOT NULL,       -- core::Volatile as JSON
+  pool TEXT,                    -- from here: permits only
+  slot TEXT,
+  fence INTEGER,
+  deadline INTEGER,
+  outcome INTEGER,              -- Outcome, once closed
+  cause TEXT
+) STRICT;
+
+-- The lock: a second open run of an id cannot be written.
+CREATE UNIQUE INDEX runs_open ON runs (namespace, workflow_id) WHERE status = 1;
+CREATE UNIQUE INDEX runs_run_id ON runs (run_id);
+CREATE INDEX runs_workflow_id ON runs (namespace, workflow_id, number);
+CREATE INDEX runs_due ON runs (next_due, number) WHERE next_due IS NOT NULL;
+CREATE INDEX runs_offered ON runs (number) WHERE offered_on IS NOT NULL;
+CREATE INDEX runs_closed ON runs (close_time) WHERE close_time IS NOT NULL;
+CREATE INDEX runs_permits_open ON runs (pool, slot) WHERE pool IS NOT NULL AND status = 1;
+
+-- What one transaction appended to one run: event objects in JSON, separated by commas.
+CREATE TABLE history (
+  run INTEGER NOT NULL,
+  first_event_id INTEGER NOT NULL,
+  commit_seq INTEGER NOT NULL,
+  events TEXT NOT NULL,
+  PRIMARY KEY (run, first_event_id)
+) STRICT, WITHOUT ROWID;
+
+-- The current attempt of each pending activity: core::ActivityAttempt as JSON.
+CREATE TABLE activities (
+  run INTEGER NOT NULL,
+  scheduled_event_id INTEGER NOT NULL,
+  offered_on TEXT,              -- the queue it is offered on, until a worker has it
+  attempt TEXT NOT NULL,
+  PRIMARY KEY (run, scheduled_event_id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX activities_offered ON activities (run) WHERE offered_on IS NOT NULL;
+
+CREATE TABLE pools (
+  name TEXT PRIMARY KEY,
+  settings TEXT NOT NULL        -- service::PoolSettings as JSON: slots, drains, order, rate, belief
+) STRICT, WITHOUT ROWID;
+
+-- Who waits, and for holders that are not workflows also who holds: service::Waiter as JSON.
+CREATE TABLE waiters (
+  id INTEGER PRIMARY KEY,       -- the place by arrival
+  pool TEXT NOT NULL,
+  waiter TEXT NOT NULL
+) STRICT;
+
+-- The ledger: a row a hold. Kept for the last 100 of a slot.
+CREATE TABLE holds (
+  fence INTEGER PRIMARY KEY,
+  pool TEXT NOT NULL,
+  slot TEXT NOT NULL,
+  run INTEGER NOT NULL,
+  run_id TEXT NOT NULL,
+  holder TEXT NOT NULL,         -- workflow id of the parent, or the name the holder gave
+  holder_run_id TEXT,
+  reason TEXT NOT NULL,
+  granted_at INTEGER NOT NULL,
+  closed_at INTEGER,
+  outcome INTEGER,
+  cause TEXT
+) STRICT;
+CREATE INDEX holds_by_slot ON holds (pool, slot, fence);
+
+-- And counts that are never forgotten. `grants` has outcome 0.
+CREATE TABLE hold_counts (
+  pool TEXT NOT NULL,
+  slot TEXT NOT NULL,
+  outcome INTEGER NOT NULL,
+  cause TEXT NOT NULL,
+  holds INTEGER NOT NULL,
+  PRIMARY KEY (pool, slot, outcome, cause)
+) STRICT, WITHOUT ROWID;

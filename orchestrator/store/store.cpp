@@ -1,0 +1,386 @@
+#include "orchestrator/store/store.h"
+
+#include "orchestrator/protocol/ensure.h"
+#include "orchestrator/store/schema_sql.h"
+
+namespace permit::store {
+
+namespace {
+
+std::int64_t to_us(Time time) { return time.time_since_epoch().count(); }
+Time from_us(std::int64_t us) { return Time(Duration(us)); }
+
+std::optional<std::int64_t> optional_us(Time time) {
+  if (!is_set(time) || time == never) return std::nullopt;
+  return to_us(time);
+}
+
+std::optional<std::int64_t> ended_outcome(const RunRow& row) {
+  if (row.outcome == Outcome::unspecified) return std::nullopt;
+  return static_cast<std::int64_t>(row.outcome);
+}
+
+Database::Options with_version(Database::Options options) {
+  options.user_version_max = schema_version;
+  return options;
+}
+
+}  // namespace
+
+#define RUN_COLUMNS                                                                           \
+  "number, namespace, workflow_id, run_id, status, workflow_type, task_queue, "               \
+  "parent_workflow_id, parent_run_id, start_time, close_time, next_event_id, history_bytes, " \
+  "next_due, offered_on, volatile, pool, slot, fence, deadline, outcome, cause"
+
+struct Store::Statements {
+  explicit Statements(Database& db) : database(db) {}
+  Database& database;
+
+  Statement counters{database,
+                     "SELECT epoch, commit_seq, fence, arrival, run, time_max FROM server"};
+  Statement put_counters{database,
+                         "UPDATE server SET commit_seq = ?, fence = ?, arrival = ?, run = ?, "
+                         "time_max = ? WHERE epoch = ?"};
+
+  Statement run{database, "SELECT " RUN_COLUMNS " FROM runs WHERE number = ?"};
+  Statement history{database,
+                    "SELECT first_event_id, events FROM history "
+                    "WHERE run = ?1 AND first_event_id >= coalesce((SELECT max(first_event_id) "
+                    "FROM history WHERE run = ?1 AND first_event_id <= ?2), 0) "
+                    "ORDER BY first_event_id"};
+  Statement activities{database,
+                       "SELECT scheduled_event_id, offered_on, attempt FROM activities "
+                       "WHERE run = ?"};
+  Statement open_run{database,
+                     "SELECT number FROM runs "
+                     "WHERE namespace = ? AND workflow_id = ? AND status = 1"};
+  Statement latest_run{database,
+                       "SELECT number FROM runs INDEXED BY runs_workflow_id "
+                       "WHERE namespace = ? AND workflow_id = ? ORDER BY number DESC LIMIT 1"};
+  Statement run_by_id{database, "SELECT number FROM runs WHERE run_id = ?"};
+  Statement due{database,
+                "SELECT number FROM runs INDEXED BY runs_due WHERE next_due IS NOT NULL "
+                "AND next_due <= ? ORDER BY next_due, number LIMIT ?"};
+  Statement next_due{database,
+                     "SELECT next_due FROM runs INDEXED BY runs_due WHERE next_due IS NOT NULL "
+                     "ORDER BY next_due LIMIT 1"};
+  Statement offered_workflow_tasks{database,
+                                   "SELECT number, offered_on FROM runs INDEXED BY runs_offered "
+                                   "WHERE offered_on IS NOT NULL ORDER BY number"};
+  Statement offered_activities{database,
+                               "SELECT run, scheduled_event_id, offered_on FROM activities "
+                               "WHERE offered_on IS NOT NULL ORDER BY run, scheduled_event_id"};
+  Statement pools{database, "SELECT name, settings FROM pools"};
+  Statement waiters{database, "SELECT id, pool, waiter FROM waiters ORDER BY id"};
+  Statement open_permits{database,
+                         "SELECT number FROM runs INDEXED BY runs_permits_open "
+                         "WHERE pool IS NOT NULL AND status = 1"};
+  Statement open_run_count{database,
+                           "SELECT count(*) FROM runs INDEXED BY runs_open WHERE status = 1"};
+
+  Statement insert_run{database, "INSERT INTO runs (" RUN_COLUMNS
+                                 ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
+                                 "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"};
+  Statement update_run{database,
+                       "UPDATE runs SET status = ?, close_time = ?, next_event_id = ?, "
+                       "history_bytes = ?, next_due = ?, offered_on = ?, volatile = ?, "
+                       "deadline = ?, outcome = ?, cause = ? WHERE number = ?"};
+  Statement append_history{
+      database,
+      "INSERT INTO history (run, first_event_id, commit_seq, events) VALUES (?, ?, ?, ?)"};
+  Statement put_activity{database, "INSERT OR REPLACE INTO activities VALUES (?, ?, ?, ?)"};
+  Statement delete_activity{database,
+                            "DELETE FROM activities WHERE run = ? AND scheduled_event_id = ?"};
+  Statement delete_activities{database, "DELETE FROM activities WHERE run = ?"};
+  Statement put_pool{database, "INSERT OR REPLACE INTO pools VALUES (?, ?)"};
+  Statement delete_pool{database, "DELETE FROM pools WHERE name = ?"};
+  Statement put_waiter{database, "INSERT OR REPLACE INTO waiters VALUES (?, ?, ?)"};
+  Statement delete_waiter{database, "DELETE FROM waiters WHERE id = ?"};
+  Statement open_hold{database,
+                      "INSERT INTO holds (fence, pool, slot, run, run_id, holder, holder_run_id, "
+                      "reason, granted_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"};
+  Statement close_hold{database,
+                       "UPDATE holds SET closed_at = ?, outcome = ?, cause = ? WHERE fence = ?"};
+  Statement count_hold{database,
+                       "INSERT INTO hold_counts VALUES (?, ?, ?, ?, 1) "
+                       "ON CONFLICT DO UPDATE SET holds = holds + 1"};
+  Statement closed_before{database,
+                          "SELECT number FROM runs WHERE close_time IS NOT NULL "
+                          "AND close_time < ? ORDER BY close_time LIMIT ?"};
+  Statement delete_run{database, "DELETE FROM runs WHERE number = ? AND status <> 1"};
+  Statement delete_history{database, "DELETE FROM history WHERE run = ?"};
+  Statement trim_holds{database,
+                       "DELETE FROM holds WHERE pool = ?1 AND slot = ?2 AND outcome IS NOT NULL "
+                       "AND fence <= (SELECT fence FROM holds WHERE pool = ?1 AND slot = ?2 "
+                       "ORDER BY fence DESC LIMIT 1 OFFSET ?3)"};
+};
+
+Store::Store(Database::Options options) : database_(with_version(std::move(options))) {
+  migrate();
+  sql_ = std::make_unique<Statements>(database_);
+  Transaction take_ownership(database_);
+  database_.execute("UPDATE server SET epoch = epoch + 1");
+  take_ownership.commit();
+  load_counters();
+}
+
+Store::~Store() = default;
+
+void Store::migrate() {
+  if (database_.user_version() == schema_version) return;
+  ENSURE(database_.user_version() == 0);
+  Transaction create(database_);
+  database_.execute(schema_sql);
+  database_.set_user_version(schema_version);
+  create.commit();
+}
+
+void Store::load_counters() {
+  auto row = sql_->counters.bind();
+  ENSURE(row.step());
+  counters_ = {row.i64(0), row.i64(1), row.i64(2), row.i64(3), row.i64(4), from_us(row.i64(5))};
+  committed_ = counters_;
+}
+
+// --- Reading ---
+
+RunRow Store::read_run(Statement::Cursor& row) {
+  RunRow run;
+  run.number = RunNumber{row.i64(0)};
+  run.namespace_ = row.text(1);
+  run.workflow_id = WorkflowId(row.text(2));
+  run.run_id = RunId(row.text(3));
+  run.status = static_cast<WorkflowExecutionStatus>(row.i32(4));
+  run.workflow_type = row.text(5);
+  run.task_queue = row.text(6);
+  if (!row.is_null(7)) {
+    run.parent = WorkflowExecution{WorkflowId(row.text(7)), RunId(row.text(8))};
+  }
+  run.start_time = from_us(row.i64(9));
+  run.close_time = from_us(row.optional_i64(10).value_or(0));
+  run.next_event_id = row.i64(11);
+  run.history_bytes = row.i64(12);
+  if (!row.is_null(13)) run.next_due = from_us(row.i64(13));
+  if (!row.is_null(14)) run.offered_on = std::string(row.text(14));
+  run.volatile_json = row.text(15);
+  if (!row.is_null(16)) {
+    run.permit = PermitGrant{PoolName(row.text(16)), SlotName(row.text(17)), Fence{row.i64(18)},
+                             from_us(row.i64(19))};
+  }
+  run.outcome = static_cast<Outcome>(row.optional_i64(20).value_or(0));
+  run.cause = row.optional_text(21).value_or("");
+  return run;
+}
+
+std::optional<RunRow> Store::run(RunNumber number) {
+  auto row = sql_->run.bind(number.value);
+  if (!row.step()) return std::nullopt;
+  return read_run(row);
+}
+
+std::vector<HistoryBatch> Store::history(RunNumber number, std::int64_t from_event_id) {
+  std::vector<HistoryBatch> batches;
+  for (auto row = sql_->history.bind(number.value, from_event_id); row.step();) {
+    batches.push_back({row.i64(0), std::string(row.text(1))});
+  }
+  return batches;
+}
+
+std::vector<ActivityRow> Store::activities(RunNumber number) {
+  std::vector<ActivityRow> rows;
+  for (auto row = sql_->activities.bind(number.value); row.step();) {
+    std::optional<std::string> offered_on;
+    if (!row.is_null(1)) offered_on = std::string(row.text(1));
+    rows.push_back({row.i64(0), std::move(offered_on), std::string(row.text(2))});
+  }
+  return rows;
+}
+
+std::optional<RunNumber> Store::open_run(const std::string& namespace_, const WorkflowId& id) {
+  auto row = sql_->open_run.bind(namespace_, id.value);
+  if (!row.step()) return std::nullopt;
+  return RunNumber{row.i64(0)};
+}
+
+std::optional<RunNumber> Store::latest_run(const std::string& namespace_, const WorkflowId& id) {
+  auto row = sql_->latest_run.bind(namespace_, id.value);
+  if (!row.step()) return std::nullopt;
+  return RunNumber{row.i64(0)};
+}
+
+std::optional<RunNumber> Store::run_by_id(const RunId& run_id) {
+  auto row = sql_->run_by_id.bind(run_id.value);
+  if (!row.step()) return std::nullopt;
+  return RunNumber{row.i64(0)};
+}
+
+std::vector<RunNumber> Store::due(Time now, int count_max) {
+  std::vector<RunNumber> runs;
+  for (auto row = sql_->due.bind(to_us(now), count_max); row.step();) {
+    runs.push_back(RunNumber{row.i64(0)});
+  }
+  return runs;
+}
+
+Time Store::next_due() {
+  auto row = sql_->next_due.bind();
+  return row.step() ? from_us(row.i64(0)) : never;
+}
+
+std::vector<OfferedTask> Store::offered_workflow_tasks() {
+  std::vector<OfferedTask> tasks;
+  for (auto row = sql_->offered_workflow_tasks.bind(); row.step();) {
+    tasks.push_back({RunNumber{row.i64(0)}, 0, std::string(row.text(1))});
+  }
+  return tasks;
+}
+
+std::vector<OfferedTask> Store::offered_activities() {
+  std::vector<OfferedTask> tasks;
+  for (auto row = sql_->offered_activities.bind(); row.step();) {
+    tasks.push_back({RunNumber{row.i64(0)}, row.i64(1), std::string(row.text(2))});
+  }
+  return tasks;
+}
+
+std::map<PoolName, std::string> Store::pools() {
+  std::map<PoolName, std::string> pools;
+  for (auto row = sql_->pools.bind(); row.step();) {
+    pools.emplace(PoolName(row.text(0)), std::string(row.text(1)));
+  }
+  return pools;
+}
+
+std::vector<WaiterRow> Store::waiters() {
+  std::vector<WaiterRow> waiters;
+  for (auto row = sql_->waiters.bind(); row.step();) {
+    waiters.push_back({row.i64(0), PoolName(row.text(1)), std::string(row.text(2))});
+  }
+  return waiters;
+}
+
+std::vector<RunNumber> Store::open_permits() {
+  std::vector<RunNumber> runs;
+  for (auto row = sql_->open_permits.bind(); row.step();) runs.push_back(RunNumber{row.i64(0)});
+  return runs;
+}
+
+std::int64_t Store::open_run_count() {
+  auto row = sql_->open_run_count.bind();
+  ENSURE(row.step());
+  return row.i64(0);
+}
+
+// --- Writing ---
+
+void Store::begin() {
+  ENSURE(!batch_);
+  batch_.emplace(database_);
+}
+
+void Store::insert_run(const RunRow& row) {
+  const auto& permit = row.permit;
+  using Text = std::optional<std::string_view>;
+  using Number = std::optional<std::int64_t>;
+  sql_->insert_run.run(
+      row.number.value, row.namespace_, row.workflow_id.value, row.run_id.value,
+      static_cast<int>(row.status), row.workflow_type, row.task_queue,
+      row.parent ? Text(row.parent->workflow_id.value) : Text(),
+      row.parent ? Text(row.parent->run_id.value) : Text(), to_us(row.start_time),
+      optional_us(row.close_time), row.next_event_id, row.history_bytes, optional_us(row.next_due),
+      row.offered_on, row.volatile_json, permit ? Text(permit->pool.value) : Text(),
+      permit ? Text(permit->slot.value) : Text(), permit ? Number(permit->fence.value) : Number(),
+      permit ? Number(to_us(permit->deadline)) : Number(), ended_outcome(row),
+      ended_outcome(row) ? Text(row.cause) : Text());
+}
+
+void Store::update_run(const RunRow& row) {
+  using Number = std::optional<std::int64_t>;
+  const std::int64_t changed = sql_->update_run.run(
+      static_cast<int>(row.status), optional_us(row.close_time), row.next_event_id,
+      row.history_bytes, optional_us(row.next_due), row.offered_on, row.volatile_json,
+      row.permit ? Number(to_us(row.permit->deadline)) : Number(), ended_outcome(row),
+      ended_outcome(row) ? std::optional<std::string_view>(row.cause) : std::nullopt,
+      row.number.value);
+  ENSURE(changed == 1);
+}
+
+void Store::append_history(RunNumber run, const HistoryBatch& batch) {
+  sql_->append_history.run(run.value, batch.first_event_id, counters_.commit_seq + 1, batch.events);
+}
+
+void Store::put_activity(RunNumber run, const ActivityRow& row) {
+  sql_->put_activity.run(run.value, row.scheduled_event_id, row.offered_on, row.attempt_json);
+}
+
+void Store::delete_activity(RunNumber run, std::int64_t scheduled_event_id) {
+  sql_->delete_activity.run(run.value, scheduled_event_id);
+}
+
+void Store::delete_activities(RunNumber run) { sql_->delete_activities.run(run.value); }
+
+void Store::put_pool(const PoolName& name, const std::string& settings_json) {
+  sql_->put_pool.run(name.value, settings_json);
+}
+
+void Store::delete_pool(const PoolName& name) { sql_->delete_pool.run(name.value); }
+
+void Store::put_waiter(const WaiterRow& row) {
+  sql_->put_waiter.run(row.id, row.pool.value, row.waiter_json);
+}
+
+void Store::delete_waiter(std::int64_t id) { sql_->delete_waiter.run(id); }
+
+void Store::open_hold(const HoldRow& row) {
+  using Text = std::optional<std::string_view>;
+  const PermitGrant& grant = row.grant;
+  sql_->open_hold.run(grant.fence.value, grant.pool.value, grant.slot.value, row.run.value,
+                      row.run_id.value, row.holder,
+                      row.holder_run_id ? Text(row.holder_run_id->value) : Text(), row.reason,
+                      to_us(row.granted_at));
+  sql_->count_hold.run(grant.pool.value, grant.slot.value, 0, "");
+}
+
+void Store::close_hold(const PermitGrant& grant, Time closed_at, Outcome outcome,
+                       const std::string& cause) {
+  const std::int64_t changed =
+      sql_->close_hold.run(to_us(closed_at), static_cast<int>(outcome), cause, grant.fence.value);
+  ENSURE(changed == 1);
+  sql_->count_hold.run(grant.pool.value, grant.slot.value, static_cast<int>(outcome), cause);
+}
+
+void Store::commit(Time now) {
+  ENSURE(batch_);
+  ++counters_.commit_seq;
+  counters_.time_max = std::max(counters_.time_max, now);
+  const std::int64_t owned =
+      sql_->put_counters.run(counters_.commit_seq, counters_.fence, counters_.arrival,
+                             counters_.run, to_us(counters_.time_max), counters_.epoch);
+  if (owned != 1) throw OwnershipLost("another server has taken this database");
+  batch_->commit();
+  batch_.reset();
+  committed_ = counters_;
+}
+
+void Store::roll_back() {
+  batch_.reset();
+  counters_ = committed_;
+}
+
+int Store::delete_closed_before(Time before, int count_max) {
+  std::vector<std::int64_t> numbers;
+  for (auto row = sql_->closed_before.bind(to_us(before), count_max); row.step();) {
+    numbers.push_back(row.i64(0));
+  }
+  for (const std::int64_t number : numbers) {
+    ENSURE(sql_->delete_run.run(number) == 1);
+    sql_->delete_history.run(number);
+  }
+  return static_cast<int>(numbers.size());
+}
+
+void Store::trim_holds(const PoolName& pool, const SlotName& slot, int holds_kept) {
+  sql_->trim_holds.run(pool.value, slot.value, holds_kept);
+}
+
+}  // namespace permit::store

@@ -1,0 +1,162 @@
+// Every SQL statement of the product. Belongs to the engine thread; a Reader (store/reader) has a
+// connection of its own for lists. Nothing here decides: rows in, rows out.
+//
+// Writes happen inside a batch: begin(), any number of writes, commit(). What commit() returned
+// from is on disk. After any exception between the two call roll_back(), then forget what memory
+// knows and load it again.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "orchestrator/protocol/common.h"
+#include "orchestrator/store/database.h"
+
+namespace permit::store {
+
+inline constexpr int schema_version = 1;
+
+struct RunRow {
+  RunNumber number;
+  std::string namespace_;
+  WorkflowId workflow_id;
+  RunId run_id;
+  WorkflowExecutionStatus status = WorkflowExecutionStatus::running;
+  std::string workflow_type;
+  std::string task_queue;
+  std::optional<WorkflowExecution> parent;
+  Time start_time{};
+  Time close_time{};
+  std::int64_t next_event_id = 1;
+  std::int64_t history_bytes = 0;
+  Time next_due = never;
+  std::optional<std::string> offered_on;
+  std::string volatile_json;
+  std::optional<PermitGrant> permit;  // its deadline is the current one
+  Outcome outcome = Outcome::unspecified;
+  std::string cause;
+};
+
+struct HistoryBatch {
+  std::int64_t first_event_id = 0;
+  std::string events;  // JSON objects, separated by commas
+};
+
+struct ActivityRow {
+  std::int64_t scheduled_event_id = 0;
+  std::optional<std::string> offered_on;
+  std::string attempt_json;
+};
+
+struct OfferedTask {
+  RunNumber run;
+  std::int64_t scheduled_event_id = 0;  // of an activity; 0 for a workflow task
+  std::string queue;
+};
+
+struct HoldRow {
+  PermitGrant grant;
+  RunNumber run;
+  RunId run_id;
+  std::string holder;
+  std::optional<RunId> holder_run_id;
+  std::string reason;
+  Time granted_at{};
+};
+
+struct WaiterRow {
+  std::int64_t id = 0;
+  PoolName pool;
+  std::string waiter_json;
+};
+
+// The counters of the `server` row; a batch that changed any writes them with its commit.
+struct Counters {
+  std::int64_t epoch = 0;
+  std::int64_t commit_seq = 0;
+  std::int64_t fence = 0;
+  std::int64_t arrival = 0;
+  std::int64_t run = 0;
+  Time time_max{};
+};
+
+class Store {
+ public:
+  // Opens or creates the database and takes ownership: the epoch goes up by one, durably.
+  explicit Store(Database::Options options);
+  ~Store();
+
+  const Counters& counters() const { return counters_; }
+
+  // --- Reading; sees the open batch ---
+  std::optional<RunRow> run(RunNumber number);
+  std::vector<HistoryBatch> history(RunNumber number, std::int64_t from_event_id = 1);
+  std::vector<ActivityRow> activities(RunNumber number);
+  std::optional<RunNumber> open_run(const std::string& namespace_, const WorkflowId& id);
+  std::optional<RunNumber> latest_run(const std::string& namespace_, const WorkflowId& id);
+  std::optional<RunNumber> run_by_id(const RunId& run_id);
+  // Runs with something due, in the order of due time, then number.
+  std::vector<RunNumber> due(Time now, int count_max);
+  Time next_due();
+  std::vector<OfferedTask> offered_workflow_tasks();
+  std::vector<OfferedTask> offered_activities();
+  std::map<PoolName, std::string> pools();
+  std::vector<WaiterRow> waiters();
+  std::vector<RunNumber> open_permits();
+  std::int64_t open_run_count();
+
+  // --- Writing ---
+  void begin();
+  bool in_batch() const { return batch_.has_value(); }
+  void insert_run(const RunRow& row);
+  void update_run(const RunRow& row);
+  void append_history(RunNumber run, const HistoryBatch& batch);
+  void put_activity(RunNumber run, const ActivityRow& row);
+  void delete_activity(RunNumber run, std::int64_t scheduled_event_id);
+  void delete_activities(RunNumber run);
+  void put_pool(const PoolName& name, const std::string& settings_json);
+  void delete_pool(const PoolName& name);
+  void put_waiter(const WaiterRow& row);
+  void delete_waiter(std::int64_t id);
+  void open_hold(const HoldRow& row);
+  void close_hold(const PermitGrant& grant, Time closed_at, Outcome outcome,
+                  const std::string& cause);
+  void set_fence(std::int64_t fence) { counters_.fence = fence; }
+  RunNumber next_run_number() { return RunNumber{++counters_.run}; }
+  void set_arrival(std::int64_t arrival) { counters_.arrival = arrival; }
+  // Durable when it returns. Throws DiskFull or StoreFailed; throws OwnershipLost, and the process
+  // must stop without answering, if another server has taken the file.
+  void commit(Time now);
+  void roll_back();
+
+  // Deletes closed runs older than `before`, at most count_max of them; and holds past the last
+  // `holds_kept` of their slot. Returns how many runs went. Inside a batch.
+  int delete_closed_before(Time before, int count_max);
+  void trim_holds(const PoolName& pool, const SlotName& slot, int holds_kept);
+
+  Database& database() { return database_; }
+
+ private:
+  struct Statements;
+
+  void migrate();
+  void load_counters();
+  RunRow read_run(Statement::Cursor& row);
+
+  Database database_;
+  std::unique_ptr<Statements> sql_;
+  std::optional<Transaction> batch_;
+  Counters counters_;
+  Counters committed_;
+};
+
+class OwnershipLost : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+}  // namespace permit::store
