@@ -1,0 +1,60 @@
+// One request on its way through a route: its variables, its body as a struct, its answer.
+#pragma once
+
+#include <charconv>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "orchestrator/http/message.h"
+#include "orchestrator/http/routes.h"
+#include "orchestrator/protocol/json.h"
+
+namespace permit::http {
+
+void reply_error(Exchange& exchange, const Error& error);
+
+struct Routes::Call {
+  std::shared_ptr<Exchange> exchange;
+  std::vector<std::string> segments;
+  std::map<std::string, std::string> variables;  // of the path
+  std::vector<std::pair<std::string, std::string>> query;
+  PayloadForm form = PayloadForm::shorthand;
+  bool pretty = false;
+
+  const std::string& variable(const std::string& name) const { return variables.at(name); }
+
+  // A query parameter by its lowerCamelCase name. Given twice is an error.
+  std::optional<std::string> parameter(const std::string& name) const;
+  std::int32_t integer(const std::string& name) const;
+  bool flag(const std::string& name) const;
+  // Refuses parameters that are not among these.
+  void allow_parameters(const std::vector<std::string>& names) const;
+
+  // The body as a request. Throws Error.
+  template <class Request>
+  Request body() const {
+    check_content_type();
+    return read_json<Request>(exchange->request().body);
+  }
+  void check_content_type() const;
+
+  // Answers with the struct, or with the error.
+  template <class Response>
+  service::Done<Response> done() const {
+    return [exchange = exchange, form = form](service::Result<Response> result) {
+      if (const auto* error = std::get_if<Error>(&result)) {
+        reply_error(*exchange, *error);
+        return;
+      }
+      http::Response response;
+      write_json(std::get<Response>(result), response.body, form);
+      exchange->reply(std::move(response));
+    };
+  }
+};
+
+}  // namespace permit::http

@@ -1,0 +1,382 @@
+#include "orchestrator/http/connection.h"
+
+#include <algorithm>
+#include <array>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/post.hpp>
+#include <utility>
+
+#include "orchestrator/protocol/ensure.h"
+
+namespace permit::http {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+
+namespace {
+
+// A turn of one connection, so that a flood of one does not starve the others.
+constexpr int reads_per_turn_max = 4;
+// Room made for a body on the word of its Content-Length; the rest grows with what arrives.
+constexpr std::uint64_t body_bytes_reserved_max = 65'536;
+
+bool would_block(const error_code& error) {
+  return error == asio::error::would_block || error == asio::error::try_again;
+}
+
+Response dropped_response() {
+  return error_response(500, 13, "REPLY_MISSING", "The server failed to answer this request.");
+}
+
+}  // namespace
+
+class ConnectionExchange final : public Exchange {
+ public:
+  ConnectionExchange(asio::io_context& io, Request request)
+      : io_(io), request_(std::move(request)) {}
+
+  ~ConnectionExchange() override {
+    if (connection_ != nullptr) reply(dropped_response());
+  }
+
+  Request& request() override { return request_; }
+
+  void reply(Response response) override {
+    ENSURE(!replied_);
+    replied_ = true;
+    // Destroyed last: the callback may hold the last owner of this exchange.
+    const std::function<void()> dropped = std::exchange(on_gone_, nullptr);
+    if (Connection* connection = detach()) connection->answer(std::move(response));
+  }
+
+  void on_gone(std::function<void()> callback) override {
+    if (connection_ == nullptr) {
+      if (gone_ && !replied_) asio::post(io_, std::move(callback));
+      return;
+    }
+    on_gone_ = std::move(callback);
+    if (connection_->input_ended_) {
+      asio::post(io_, [connection = connection_->shared_from_this()] {
+        connection->gone_if_unanswered();
+      });
+    }
+  }
+
+  void park() override { request_ = Request(); }
+
+  void attach(Connection& connection) { connection_ = &connection; }
+
+  Connection* detach() {
+    if (connection_ != nullptr) connection_->exchange_ = nullptr;
+    return std::exchange(connection_, nullptr);
+  }
+
+  // Dropping the callback may drop the last owner of this exchange: touch nothing after.
+  void abandon() {
+    detach();
+    const std::function<void()> dropped = std::exchange(on_gone_, nullptr);
+  }
+
+  // The peer has gone. What is returned is to be called once that is settled.
+  std::function<void()> take_on_gone() {
+    gone_ = true;
+    return std::exchange(on_gone_, nullptr);
+  }
+
+  bool wants_to_know() const { return on_gone_ != nullptr; }
+
+ private:
+  asio::io_context& io_;
+  Request request_;
+  Connection* connection_ = nullptr;  // until the reply, or until it has closed
+  std::function<void()> on_gone_;
+  bool replied_ = false;
+  bool gone_ = false;
+};
+
+Connection::Connection(Socket socket, std::string peer, Shared& shared)
+    : shared_(shared), socket_(std::move(socket)), peer_(std::move(peer)) {}
+
+void Connection::start() {
+  place_ = shared_.connections.size();
+  shared_.connections.push_back(shared_from_this());
+  enter(Phase::idle, shared_.limits.head_time_max);
+  arm_read();
+}
+
+void Connection::enter(Phase phase, std::chrono::milliseconds time_max) {
+  phase_ = phase;
+  deadline_ = std::chrono::steady_clock::now() + time_max;
+}
+
+// ---- input
+
+// While an answer is outstanding a full pending_ stops reading; the reply starts it again.
+void Connection::arm_read() {
+  if (reading_ || input_ended_ || phase_ == Phase::closed) return;
+  const bool answering = phase_ == Phase::serving || phase_ == Phase::writing;
+  if (answering && pending_.size() >= shared_.limits.pipelined_bytes_max) return;
+  reading_ = true;
+  socket_.async_wait(Socket::wait_read, [self = shared_from_this()](const error_code&) {
+    self->reading_ = false;
+    if (self->phase_ != Phase::closed) self->on_readable();
+  });
+}
+
+void Connection::on_readable() {
+  for (int turn = 0; turn < reads_per_turn_max; ++turn) {
+    if (!read_some()) break;
+  }
+  if (phase_ != Phase::closed) arm_read();
+}
+
+// True if there may be more to read.
+bool Connection::read_some() {
+  std::vector<char>& input = shared_.input;
+  error_code error;
+  const std::size_t size = socket_.read_some(asio::buffer(input), error);
+  if (would_block(error)) return false;
+  if (error) {
+    on_end(error != asio::error::eof);
+    return false;
+  }
+  on_input(std::string_view(input.data(), size));
+  return size == input.size() && receiving();
+}
+
+// A peer that only closed its sending side gets the answers it is owed, unless its exchange wants
+// to know of the end: a long poll's peer never closes halfway.
+void Connection::on_end(bool reset) {
+  input_ended_ = true;
+  const bool answering = phase_ == Phase::writing || exchange_ != nullptr || queued_;
+  const bool waited_for = exchange_ != nullptr && exchange_->wants_to_know();
+  if (reset || waited_for || !answering) close();
+}
+
+void Connection::gone_if_unanswered() {
+  if (exchange_ != nullptr) close();
+}
+
+void Connection::on_input(std::string_view bytes) {
+  if (phase_ == Phase::draining) {
+    drained_size_ += bytes.size();
+    if (drained_size_ > shared_.limits.drain_bytes_max) close();
+  } else if (pending_.empty()) {
+    const std::size_t used = process(bytes);
+    if (used < bytes.size()) pending_.assign(bytes.substr(used));
+  } else {
+    pending_ += bytes;
+    if (receiving()) process_pending();
+  }
+}
+
+void Connection::process_pending() {
+  std::string input = std::exchange(pending_, std::string());
+  const std::size_t used = process(input);
+  if (used < input.size()) pending_ = std::move(input.erase(0, used));
+}
+
+std::size_t Connection::process(std::string_view input) {
+  const std::size_t size = input.size();
+  processing_ = true;
+  while (!input.empty() && receiving()) {
+    const std::size_t used = phase_ == Phase::body ? take_body(input) : take_head(input);
+    if (used == 0) break;
+    input.remove_prefix(used);
+  }
+  processing_ = false;
+  const bool finished = phase_ == Phase::draining || phase_ == Phase::closed;
+  return finished ? size : size - input.size();
+}
+
+std::size_t Connection::take_head(std::string_view input) {
+  if (phase_ == Phase::idle) {
+    enter(Phase::head, shared_.limits.head_time_max);
+    head_reader_ = std::make_unique<HeadReader>(shared_.limits);
+  }
+  std::optional<HeadResult> result = head_reader_->read(input);
+  if (!result) return 0;
+  head_reader_.reset();
+  if (const Refusal* refusal = std::get_if<Refusal>(&*result)) {
+    refuse(*refusal);
+    return input.size();
+  }
+  Head& head = std::get<Head>(*result);
+  const std::size_t used = head.size;
+  begin_body(std::move(head));
+  return used;
+}
+
+void Connection::begin_body(Head head) {
+  keep_alive_ = head.keep_alive;
+  head_only_ = head.request.method == "HEAD";
+  body_size_ = head.content_length;
+  head.request.peer = peer_;
+  incoming_ = std::make_shared<ConnectionExchange>(shared_.io, std::move(head.request));
+  if (body_size_ == 0) return dispatch();
+  incoming_->request().body.reserve(std::min(body_size_, body_bytes_reserved_max));
+  enter(Phase::body, shared_.limits.body_time_max);
+  if (head.expects_continue) send_continue();
+}
+
+// Nothing else is on its way out, so it fits the send buffer; a peer that misses it sends anyway.
+void Connection::send_continue() {
+  error_code ignored;
+  socket_.write_some(asio::buffer(std::string_view("HTTP/1.1 100 Continue\r\n\r\n")), ignored);
+}
+
+std::size_t Connection::take_body(std::string_view input) {
+  std::string& body = incoming_->request().body;
+  const std::size_t used = std::min<std::size_t>(input.size(), body_size_ - body.size());
+  body += input.substr(0, used);
+  if (body.size() == body_size_) dispatch();
+  return used;
+}
+
+void Connection::dispatch() {
+  phase_ = Phase::serving;
+  std::shared_ptr<ConnectionExchange> exchange = std::move(incoming_);
+  exchange->attach(*this);
+  exchange_ = exchange.get();
+  shared_.handler(std::move(exchange));
+}
+
+// ---- output
+
+void Connection::refuse(const Refusal& refusal) {
+  keep_alive_ = false;
+  head_only_ = false;
+  head_reader_.reset();
+  incoming_.reset();
+  answer(refusal_response(refusal));
+}
+
+void Connection::answer(Response response) {
+  const bool last = input_ended_ && !processing_ && pending_.empty();
+  if (shared_.stopping || last) keep_alive_ = false;
+  std::string& head = shared_.output;
+  head.clear();
+  append_response_head(head, response, keep_alive_ ? After::keep_alive : After::close);
+  if (head_only_ || !status_has_body(response.status)) response.body.clear();
+  phase_ = Phase::writing;
+
+  const std::array<asio::const_buffer, 2> buffers = {asio::buffer(head),
+                                                     asio::buffer(response.body)};
+  error_code error;
+  const std::size_t sent = socket_.write_some(buffers, error);
+  if (error && !would_block(error)) return close();
+  if (sent == head.size() + response.body.size()) return answer_written();
+  keep_unsent(sent, std::move(response.body));
+}
+
+void Connection::keep_unsent(std::size_t sent, std::string body) {
+  const std::string& head = shared_.output;
+  outgoing_ = std::make_unique<Outgoing>();
+  if (sent < head.size()) {
+    outgoing_->bytes = head.substr(sent) + body;
+  } else {
+    outgoing_->bytes = std::move(body);
+    outgoing_->sent = sent - head.size();
+  }
+  enter(Phase::writing, shared_.limits.write_time_max);
+  arm_write();
+}
+
+void Connection::arm_write() {
+  socket_.async_wait(Socket::wait_write, [self = shared_from_this()](const error_code&) {
+    if (self->phase_ == Phase::writing) self->on_writable();
+  });
+}
+
+void Connection::on_writable() {
+  error_code error;
+  Outgoing& outgoing = *outgoing_;
+  outgoing.sent += socket_.write_some(asio::buffer(outgoing.bytes) + outgoing.sent, error);
+  if (error && !would_block(error)) return close();
+  if (outgoing.sent < outgoing.bytes.size()) return arm_write();
+  outgoing_.reset();
+  answer_written();
+}
+
+void Connection::answer_written() {
+  if (!keep_alive_) return drain();
+  enter(Phase::idle, shared_.limits.idle_time_max);
+  if (processing_) return;
+  if (!pending_.empty()) queue_pending();
+  arm_read();
+}
+
+// Pipelined requests wait for a turn of their own: this may run inside another request's handler.
+void Connection::queue_pending() {
+  queued_ = true;
+  asio::post(shared_.io, [self = shared_from_this()] {
+    self->queued_ = false;
+    if (!self->receiving()) return;
+    self->process_pending();
+    if (self->input_ended_ && self->receiving()) self->close();
+  });
+}
+
+// Closing with unread input would reset the connection, and the peer could lose the answer. So:
+// end our side, and discard what still comes until the peer ends its own, within bounds.
+void Connection::drain() {
+  error_code error;
+  socket_.shutdown(Socket::shutdown_send, error);
+  if (error || input_ended_) return close();
+  pending_ = std::string();
+  enter(Phase::draining, shared_.limits.drain_time_max);
+  arm_read();
+}
+
+// ---- end
+
+void Connection::sweep(SteadyTime now) {
+  if (phase_ == Phase::serving || phase_ == Phase::closed) return;
+  bool late = now >= deadline_;
+  if (phase_ == Phase::body && !late) {
+    const auto passed = now - (deadline_ - shared_.limits.body_time_max);
+    const double seconds = std::chrono::duration<double>(passed).count();
+    const double wanted = seconds * static_cast<double>(shared_.limits.body_rate_min);
+    late = passed >= shared_.limits.body_grace_time &&
+           static_cast<double>(incoming_->request().body.size()) < wanted;
+  }
+  if (!late) return;
+  if (phase_ == Phase::head || phase_ == Phase::body) {
+    return refuse({408, "REQUEST_TOO_SLOW", "The request did not arrive in time."});
+  }
+  if (phase_ == Phase::writing) {  // reset, so that the kernel does not keep the unread answer
+    error_code ignored;
+    socket_.set_option(asio::socket_base::linger(true, 0), ignored);
+  }
+  close();
+}
+
+void Connection::leave() {
+  std::vector<std::shared_ptr<Connection>>& list = shared_.connections;
+  list.back()->place_ = place_;
+  std::swap(list[place_], list.back());
+  list.pop_back();
+}
+
+void Connection::abandon() {
+  if (phase_ == Phase::closed) return;
+  const std::shared_ptr<Connection> self = shared_from_this();
+  phase_ = Phase::closed;
+  error_code ignored;
+  socket_.close(ignored);
+  leave();
+  if (exchange_ != nullptr) exchange_->abandon();
+  head_reader_.reset();
+  incoming_.reset();
+  outgoing_.reset();
+  pending_ = std::string();
+}
+
+void Connection::close() {
+  std::function<void()> on_gone;
+  if (exchange_ != nullptr) on_gone = exchange_->take_on_gone();
+  abandon();
+  if (on_gone) on_gone();
+}
+
+}  // namespace permit::http

@@ -1,0 +1,146 @@
+#include "orchestrator/http/message.h"
+
+#include <array>
+#include <charconv>
+
+#include "orchestrator/http/url.h"
+
+namespace permit::http {
+namespace {
+
+struct StatusPhrase {
+  int status;
+  std::string_view phrase;
+};
+
+constexpr StatusPhrase status_phrases[] = {
+    {100, "Continue"},
+    {200, "OK"},
+    {201, "Created"},
+    {202, "Accepted"},
+    {204, "No Content"},
+    {304, "Not Modified"},
+    {400, "Bad Request"},
+    {401, "Unauthorized"},
+    {403, "Forbidden"},
+    {404, "Not Found"},
+    {405, "Method Not Allowed"},
+    {408, "Request Timeout"},
+    {409, "Conflict"},
+    {411, "Length Required"},
+    {412, "Precondition Failed"},
+    {413, "Content Too Large"},
+    {414, "URI Too Long"},
+    {415, "Unsupported Media Type"},
+    {417, "Expectation Failed"},
+    {421, "Misdirected Request"},
+    {422, "Unprocessable Content"},
+    {429, "Too Many Requests"},
+    {431, "Request Header Fields Too Large"},
+    {499, "Client Closed Request"},
+    {500, "Internal Server Error"},
+    {501, "Not Implemented"},
+    {503, "Service Unavailable"},
+    {504, "Gateway Timeout"},
+    {505, "HTTP Version Not Supported"},
+    {507, "Insufficient Storage"},
+};
+
+std::string_view status_phrase(int status) {
+  for (const StatusPhrase& known : status_phrases) {
+    if (known.status == status) return known.phrase;
+  }
+  return "Status";
+}
+
+template <class Integer>
+void append_number(std::string& out, Integer number) {
+  std::array<char, 24> digits;
+  const auto result = std::to_chars(digits.data(), digits.data() + digits.size(), number);
+  out.append(digits.data(), result.ptr);
+}
+
+void append_json_byte(std::string& out, char byte) {
+  constexpr std::string_view hex = "0123456789abcdef";
+  const auto value = static_cast<unsigned char>(byte);
+  if (byte == '"' || byte == '\\') {
+    out += '\\';
+    out += byte;
+  } else if (value < 0x20 || value == 0x7f) {
+    out += "\\u00";
+    out += hex[value >> 4];
+    out += hex[value & 15];
+  } else {
+    out += byte;
+  }
+}
+
+// What is not UTF-8 is shown byte by byte as U+FFFD, so that the body is always valid JSON.
+void append_json_string(std::string& out, std::string_view text) {
+  const bool utf8 = is_utf8(text);
+  out += '"';
+  for (const char byte : text) {
+    if (!utf8 && static_cast<unsigned char>(byte) >= 0x80) {
+      out += "\\ufffd";
+    } else {
+      append_json_byte(out, byte);
+    }
+  }
+  out += '"';
+}
+
+void append_header(std::string& out, std::string_view name, std::string_view value) {
+  out += name;
+  out += ": ";
+  for (const char byte : value) {
+    const auto code = static_cast<unsigned char>(byte);
+    if (code == '\t' || (code >= 0x20 && code != 0x7f)) out += byte;
+  }
+  out += "\r\n";
+}
+
+}  // namespace
+
+const std::string* Request::header(std::string_view lower_name) const {
+  for (const Header& header : headers) {
+    if (header.name == lower_name) return &header.value;
+  }
+  return nullptr;
+}
+
+Response error_response(int status, int rpc_code, std::string_view reason,
+                        std::string_view message) {
+  Response response;
+  response.status = status;
+  std::string& body = response.body;
+  body = "{\"code\":";
+  append_number(body, rpc_code);
+  body += ",\"message\":";
+  append_json_string(body, message);
+  body += ",\"details\":[{\"@type\":\"type.googleapis.com/google.rpc.ErrorInfo\",\"reason\":";
+  append_json_string(body, reason);
+  body += ",\"domain\":\"permit\"}]}";
+  return response;
+}
+
+bool status_has_body(int status) { return status != 204 && status != 304; }
+
+void append_response_head(std::string& out, const Response& response, After after) {
+  out += "HTTP/1.1 ";
+  append_number(out, response.status);
+  out += ' ';
+  out += status_phrase(response.status);
+  out += "\r\nServer: permit\r\nX-Content-Type-Options: nosniff\r\n";
+  if (status_has_body(response.status)) {
+    append_header(out, "Content-Type", response.content_type);
+    out += "Content-Length: ";
+    append_number(out, response.body.size());
+    out += "\r\n";
+  }
+  if (response.content_type.starts_with("application/json")) out += "Cache-Control: no-store\r\n";
+  for (const Header& header : response.headers) append_header(out, header.name, header.value);
+  if (after == After::close) out += "Connection: close\r\n";
+  out += "\r\n";
+}
+
+}  // namespace permit::http

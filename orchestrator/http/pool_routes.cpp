@@ -1,0 +1,130 @@
+// Permit's own routes: pools, lines, holders that are not workflows; and the server's.
+#include "orchestrator/http/call.h"
+
+namespace permit::http {
+
+namespace {
+
+const std::string N = "/api/v1/namespaces/{namespace}";
+
+template <class Request>
+Request with_namespace(Routes::Call& call) {
+  Request request = call.body<Request>();
+  request.namespace_ = call.variable("namespace");
+  return request;
+}
+
+template <class Request>
+Request of_pool(Routes::Call& call) {
+  Request request = with_namespace<Request>(call);
+  request.pool = PoolName(call.variable("pool"));
+  return request;
+}
+
+template <class Request>
+Request of_permit(Routes::Call& call) {
+  Request request = with_namespace<Request>(call);
+  request.id = WorkflowId(call.variable("id"));
+  return request;
+}
+
+PoolRequest pool_named(const Routes::Call& call) {
+  return {call.variable("namespace"), PoolName(call.variable("pool"))};
+}
+
+Fence waiter_id(const Routes::Call& call) {
+  const std::string& text = call.variable("id");
+  std::int64_t id = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), id);
+  if (error != std::errc() || stop != text.data() + text.size() || id <= 0) {
+    throw invalid_argument("WAITER_ID_INVALID", "a waiter's id is a whole number above 0");
+  }
+  return Fence{id};
+}
+
+}  // namespace
+
+void Routes::add_pool_routes() {
+  const std::string P = N + "/pools/{pool}";
+  add("GET", N + "/pools", [this](Call& call) {
+    call.allow_parameters({});
+    service_.list_pools(call.done<ListPoolsResponse>());
+  });
+  add("GET", P, [this](Call& call) {
+    call.allow_parameters({});
+    service_.describe_pool(pool_named(call), call.done<PoolInfo>());
+  });
+  add("PUT", P, [this](Call& call) {
+    service_.set_pool(of_pool<SetPoolRequest>(call), call.done<PoolInfo>());
+  });
+  add("DELETE", P,
+      [this](Call& call) { service_.delete_pool(pool_named(call), call.done<EmptyResponse>()); });
+  add("POST", P + "/drain", [this](Call& call) {
+    service_.drain(of_pool<DrainRequest>(call), service::Pools::Drain::on, call.done<PoolInfo>());
+  });
+  add("POST", P + "/undrain", [this](Call& call) {
+    service_.drain(of_pool<DrainRequest>(call), service::Pools::Drain::off, call.done<PoolInfo>());
+  });
+  add("GET", P + "/waiters", [this](Call& call) {
+    call.allow_parameters({});
+    service_.list_waiters(pool_named(call), call.done<ListWaitersResponse>());
+  });
+  add("DELETE", N + "/waiters/{id}", [this](Call& call) {
+    service_.remove_waiter({call.variable("namespace"), waiter_id(call)},
+                           call.done<EmptyResponse>());
+  });
+  add("POST", P + "/acquire", [this](Call& call) { acquire(call, of_pool<AcquireRequest>(call)); });
+  add("GET", N + "/permits/{id}", [this](Call& call) {
+    call.allow_parameters({"runId"});
+    service_.describe_permit({call.variable("namespace"), WorkflowId(call.variable("id")),
+                              RunId(call.parameter("runId").value_or(""))},
+                             call.done<PermitInfo>());
+  });
+  add("POST", N + "/permits/{id}/renew", [this](Call& call) {
+    service_.renew(of_permit<HolderRequest>(call), call.done<RenewResponse>());
+  });
+  add("POST", N + "/permits/{id}/release", [this](Call& call) {
+    service_.release(of_permit<HolderRequest>(call), call.done<PermitInfo>());
+  });
+  add("POST", N + "/permits/{id}/force-release", [this](Call& call) {
+    service_.force_release(of_permit<ForceReleaseRequest>(call), call.done<PermitInfo>());
+  });
+}
+
+// Granted is 200, a place in line is 202.
+void Routes::acquire(Call& call, AcquireRequest request) {
+  const std::int64_t id = service_.acquire(
+      std::move(request), [exchange = call.exchange](service::Result<AcquireResponse> result) {
+        if (const auto* error = std::get_if<Error>(&result)) {
+          reply_error(*exchange, *error);
+          return;
+        }
+        const AcquireResponse& acquired = std::get<AcquireResponse>(result);
+        Response response;
+        if (acquired.ticket) response.status = 202;
+        write_json(acquired, response.body);
+        exchange->reply(std::move(response));
+      });
+  call.exchange->on_gone([this, id] { service_.forget_poll(id); });
+}
+
+void Routes::add_server_routes() {
+  add("GET", "/livez", [](Call& call) {
+    Response response;
+    response.body = R"({"status":"ok"})";
+    call.exchange->reply(std::move(response));
+  });
+  add("GET", "/readyz", [this](Call& call) {
+    const std::string why = options_.unready();
+    if (!why.empty()) throw Error(ErrorCode::unavailable, "NOT_READY", why);
+    Response response;
+    response.body = R"({"status":"ok"})";
+    call.exchange->reply(std::move(response));
+  });
+  if (!options_.advance) return;
+  add("POST", "/api/v1/test/advance", [this](Call& call) {
+    options_.advance(call.body<AdvanceRequest>(), call.done<AdvanceResponse>());
+  });
+}
+
+}  // namespace permit::http

@@ -1,0 +1,222 @@
+#include "orchestrator/http/routes.h"
+
+#include <algorithm>
+#include <iostream>
+
+#include "orchestrator/http/call.h"
+#include "orchestrator/http/url.h"
+#include "orchestrator/protocol/base64.h"
+#include "orchestrator/protocol/json_writer.h"
+
+namespace permit::http {
+
+// --- Errors ---
+
+int status_of(const Error& error) {
+  static const std::map<std::string, int> by_reason = {
+      {"POOL_FULL", 423},       {"CANNOT_FIT", 422},  {"LEASE_LOST", 410},
+      {"DISK_FULL", 507},       {"BODY_TYPE", 415},   {"CAPACITY_MISMATCH", 409},
+      {"ADVANCE_BLOCKED", 409}, {"POOL_IN_USE", 409},
+  };
+  const auto found = by_reason.find(error.reason());
+  if (found != by_reason.end()) return found->second;
+  switch (error.code()) {
+    case ErrorCode::invalid_argument:
+    case ErrorCode::failed_precondition:
+    case ErrorCode::out_of_range:
+      return 400;
+    case ErrorCode::unauthenticated:
+      return 401;
+    case ErrorCode::permission_denied:
+      return 403;
+    case ErrorCode::not_found:
+      return 404;
+    case ErrorCode::already_exists:
+    case ErrorCode::aborted:
+      return 409;
+    case ErrorCode::resource_exhausted:
+      return 429;
+    case ErrorCode::canceled:
+      return 499;
+    case ErrorCode::unimplemented:
+      return 501;
+    case ErrorCode::unavailable:
+      return 503;
+    case ErrorCode::deadline_exceeded:
+      return 504;
+    case ErrorCode::unknown:
+    case ErrorCode::internal:
+    case ErrorCode::data_loss:
+      return 500;
+  }
+  return 500;
+}
+
+void reply_error(Exchange& exchange, const Error& error) {
+  Response response;
+  response.status = status_of(error);
+  std::string& body = response.body;
+  body = "{\"code\":" + std::to_string(static_cast<int>(error.code())) + ",\"message\":";
+  append_json_string(error.message(), body);
+  body += ",\"details\":[{\"@type\":\"type.googleapis.com/google.rpc.ErrorInfo\",\"reason\":";
+  append_json_string(error.reason(), body);
+  body += ",\"domain\":\"permit\"}";
+  for (const std::string& detail : error.details()) body += "," + detail;
+  body += "]}";
+  if (response.status == 423 || response.status == 429 || response.status == 503 ||
+      response.status == 507) {
+    response.headers.push_back({"Retry-After", "1"});
+  }
+  exchange.reply(std::move(response));
+}
+
+// --- Call ---
+
+std::optional<std::string> Routes::Call::parameter(const std::string& name) const {
+  std::optional<std::string> value;
+  for (const auto& [key, text] : query) {
+    if (key != name) continue;
+    if (value) throw invalid_argument("PARAMETER_INVALID", "parameter " + name + " is given twice");
+    value = text;
+  }
+  return value;
+}
+
+std::int32_t Routes::Call::integer(const std::string& name) const {
+  const auto text = parameter(name);
+  if (!text) return 0;
+  std::int32_t value = 0;
+  const auto [stop, error] = std::from_chars(text->data(), text->data() + text->size(), value);
+  if (error != std::errc() || stop != text->data() + text->size()) {
+    throw invalid_argument("PARAMETER_INVALID", "parameter " + name + " must be a whole number");
+  }
+  return value;
+}
+
+bool Routes::Call::flag(const std::string& name) const {
+  const auto text = parameter(name);
+  if (!text || *text == "false" || *text == "0") return false;
+  if (text->empty() || *text == "true" || *text == "1") return true;
+  throw invalid_argument("PARAMETER_INVALID", "parameter " + name + " must be true or false");
+}
+
+void Routes::Call::allow_parameters(const std::vector<std::string>& names) const {
+  for (const auto& [key, text] : query) {
+    if (key == "pretty" || key == "noPayloadShorthand") continue;
+    if (std::find(names.begin(), names.end(), key) != names.end()) continue;
+    throw invalid_argument("PARAMETER_UNKNOWN", "there is no parameter " + key.substr(0, 64));
+  }
+}
+
+void Routes::Call::check_content_type() const {
+  const std::string* given = exchange->request().header("content-type");
+  const std::string_view type =
+      given == nullptr ? std::string_view() : std::string_view(*given).substr(0, given->find(';'));
+  if (type == "application/json" || type.starts_with("application/json+")) return;
+  throw invalid_argument("BODY_TYPE", "the body must be JSON, with Content-Type: application/json");
+}
+
+// --- Routes ---
+
+namespace {
+
+std::vector<std::string> segments_of(const std::string& pattern) {
+  std::vector<std::string> segments;
+  std::size_t at = 1;
+  while (at <= pattern.size()) {
+    const std::size_t end = std::min(pattern.find('/', at), pattern.size());
+    segments.push_back(pattern.substr(at, end - at));
+    at = end + 1;
+  }
+  return segments;
+}
+
+bool is_variable(const std::string& segment) { return segment.starts_with('{'); }
+
+bool matches(const std::vector<std::string>& pattern, const std::vector<std::string>& segments) {
+  if (pattern.size() != segments.size()) return false;
+  for (std::size_t i = 0; i < pattern.size(); ++i) {
+    if (!is_variable(pattern[i]) && pattern[i] != segments[i]) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Routes::Routes(service::Service& service, RouteOptions options)
+    : service_(service), options_(std::move(options)) {
+  add_rpcs();
+  add_workflow_routes();
+  add_task_routes();
+  add_pool_routes();
+  add_server_routes();
+}
+
+Routes::~Routes() = default;
+
+void Routes::add(const std::string& method, const std::string& pattern, Handler handler) {
+  routes_.push_back({method, segments_of(pattern), std::move(handler)});
+}
+
+void Routes::not_offered(const std::string& method, const std::string& pattern,
+                         const std::string& what) {
+  add(method, pattern, [what](Call&) {
+    throw Error(ErrorCode::unimplemented, "NOT_OFFERED", what + " is not offered by this server");
+  });
+}
+
+void Routes::dispatch(Call& call) {
+  const std::string& method = call.exchange->request().method;
+  std::string allowed;
+  for (const Route& route : routes_) {
+    if (!matches(route.pattern, call.segments)) continue;
+    if (route.method != method) {
+      allowed += (allowed.empty() ? "" : ", ") + route.method;
+      continue;
+    }
+    for (std::size_t i = 0; i < route.pattern.size(); ++i) {
+      if (!is_variable(route.pattern[i])) continue;
+      const std::string name = route.pattern[i].substr(1, route.pattern[i].size() - 2);
+      call.variables[name] = call.segments[i];
+    }
+    route.handler(call);
+    return;
+  }
+  if (allowed.empty()) throw not_found("ROUTE_NOT_FOUND", "there is nothing at this path");
+  Response response = error_response(405, static_cast<int>(ErrorCode::unimplemented),
+                                     "METHOD_NOT_ALLOWED", "this path takes " + allowed);
+  response.headers.push_back({"Allow", allowed});
+  call.exchange->reply(std::move(response));
+}
+
+void Routes::handle(const std::shared_ptr<Exchange>& exchange) {
+  try {
+    Request& request = exchange->request();
+    Call call;
+    call.exchange = exchange;
+    auto segments = split_path(request.path);
+    auto query = parse_query(request.query);
+    if (!segments || !query) {
+      throw invalid_argument("TARGET_INVALID", "the path or query is not well percent-encoded");
+    }
+    call.segments = std::move(*segments);
+    call.query = std::move(*query);
+    // /namespaces/… is the same as /api/v1/namespaces/…
+    if (!call.segments.empty() && call.segments[0] == "namespaces") {
+      call.segments.insert(call.segments.begin(), {"api", "v1"});
+    }
+    const std::string* type = request.header("content-type");
+    const bool long_form =
+        call.flag("noPayloadShorthand") ||
+        (type != nullptr && type->find("+no-payload-shorthand") != std::string::npos);
+    if (long_form) call.form = PayloadForm::long_form;
+    dispatch(call);
+  } catch (const Error& error) {
+    reply_error(*exchange, error);
+  } catch (const std::exception& bug) {
+    std::cerr << "internal error: " << bug.what() << std::endl;
+    reply_error(*exchange, Error(ErrorCode::internal, "INTERNAL", "Internal error"));
+  }
+}
+
+}  // namespace permit::http

@@ -1,0 +1,65 @@
+// The API's route table: finds the call, reads its request, runs it, writes its answer. The only
+// place where errors become HTTP statuses. Belongs to the engine thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "orchestrator/http/message.h"
+#include "orchestrator/service/service.h"
+
+namespace permit::http {
+
+struct RouteOptions {
+  // Present with --virtual-time only: moves the clock; see AdvanceRequest.
+  std::function<void(AdvanceRequest, service::Done<AdvanceResponse>)> advance;
+  // Whether the server is ready to serve; and if not, why.
+  std::function<std::string()> unready = [] { return std::string(); };
+};
+
+class Routes {
+ public:
+  Routes(service::Service& service, RouteOptions options);
+  ~Routes();
+
+  void handle(const std::shared_ptr<Exchange>& exchange);
+
+  struct Call;
+  using Handler = std::function<void(Call&)>;
+
+ private:
+  struct Route {
+    std::string method;
+    std::vector<std::string> pattern;  // segments; "{name}" takes one
+    Handler handler;
+  };
+
+  void add(const std::string& method, const std::string& pattern, Handler handler);
+  void add_workflow_routes();
+  void add_task_routes();
+  void add_rpcs();
+  void add_pool_routes();
+  void add_server_routes();
+  void history(Call& call, GetWorkflowExecutionHistoryRequest request);
+  void acquire(Call& call, AcquireRequest request);
+  template <class Request>
+  Request of_activity(Call& call);
+  template <class Request, class Response>
+  void rpc(const char* name, void (service::Service::*method)(Request, service::Done<Response>));
+  template <class Request, class Response>
+  void waiting_rpc(const char* name,
+                   std::int64_t (service::Service::*method)(Request, service::Done<Response>));
+  void not_offered(const std::string& method, const std::string& pattern, const std::string& what);
+  void dispatch(Call& call);
+
+  service::Service& service_;
+  RouteOptions options_;
+  std::vector<Route> routes_;
+};
+
+// The status an error is answered with: by its reason where ours is finer than google.rpc's code.
+int status_of(const Error& error);
+
+}  // namespace permit::http

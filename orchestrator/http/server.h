@@ -1,0 +1,59 @@
+// The HTTP side's only door to the network: accepts, reads, gives each request to one handler, and
+// writes its answer. Single-threaded: everything happens on the thread that runs the io_context
+// and must be called from there; the server makes no threads.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "orchestrator/http/gate.h"
+#include "orchestrator/http/message.h"
+
+namespace boost::asio {
+class io_context;
+}
+
+namespace permit::http {
+
+class Server {
+ public:
+  struct Options {
+    std::string address = "127.0.0.1";  // loopback only
+    std::uint16_t port = 0;             // 0: any free one
+    Limits limits;
+  };
+
+  // Called with one request of a connection at a time, in order; the next follows the reply.
+  // It must not throw, and may reply at once.
+  using Handler = std::function<void(std::shared_ptr<Exchange>)>;
+
+  // Listens when it returns. Throws Error if the address is not loopback or cannot be bound.
+  // `io` must outlive the server.
+  Server(boost::asio::io_context& io, const Options& options, Handler handler);
+
+  // Closes every connection without a word: no reply, no on_gone. Exchanges still held by others
+  // become no-ops.
+  ~Server();
+
+  std::uint16_t port() const;
+
+  // A graceful stop is stop_accepting(), close_idle(), run the loop until in_flight() is 0 or
+  // patience ends, then destroy. From stop_accepting() on every answer closes its connection.
+  void stop_accepting();
+  void close_idle();
+
+  // Requests whose answer is not yet wholly handed to the kernel.
+  std::size_t in_flight() const;
+  bool idle() const { return in_flight() == 0; }
+
+  std::size_t connections() const;
+
+ private:
+  class Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace permit::http

@@ -1,0 +1,236 @@
+// Temporal's REST routes about workflows and activities, and its gRPC-only calls as HTTP POSTs.
+#include "orchestrator/http/call.h"
+#include "orchestrator/protocol/base64.h"
+
+namespace permit::http {
+
+namespace {
+
+const std::string N = "/api/v1/namespaces/{namespace}";
+const std::string W = N + "/workflows/{workflow_id}";
+
+// Path variables win over what the body says.
+template <class Request>
+Request request_of(Routes::Call& call) {
+  Request request = call.body<Request>();
+  request.namespace_ = call.variable("namespace");
+  return request;
+}
+
+template <class Request>
+Request of_workflow(Routes::Call& call) {
+  Request request = request_of<Request>(call);
+  request.workflow_execution.workflow_id = WorkflowId(call.variable("workflow_id"));
+  return request;
+}
+
+WorkflowExecution execution_of(const Routes::Call& call) {
+  return {WorkflowId(call.variable("workflow_id")),
+          RunId(call.parameter("execution.runId").value_or(""))};
+}
+
+Bytes page_token(const Routes::Call& call) {
+  const auto text = call.parameter("nextPageToken");
+  if (!text) return {};
+  const auto bytes = from_base64(*text);
+  if (!bytes) {
+    throw invalid_argument("PAGE_TOKEN_INVALID",
+                           "nextPageToken is not one that this server gave; begin without it");
+  }
+  return Bytes{*bytes};
+}
+
+HistoryEventFilterType history_filter(const Routes::Call& call) {
+  const std::string text = call.parameter("historyEventFilterType").value_or("");
+  if (text.empty() || text == "0" || text == "1" || text == "HISTORY_EVENT_FILTER_TYPE_ALL_EVENT") {
+    return HistoryEventFilterType::all_event;
+  }
+  if (text == "2" || text == "HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT") {
+    return HistoryEventFilterType::close_event;
+  }
+  throw invalid_argument("PARAMETER_INVALID",
+                         "historyEventFilterType must be ALL_EVENT (1) or CLOSE_EVENT (2)");
+}
+
+}  // namespace
+
+void Routes::add_workflow_routes() {
+  add("POST", W, [this](Call& call) {
+    auto request = request_of<StartWorkflowExecutionRequest>(call);
+    request.workflow_id = WorkflowId(call.variable("workflow_id"));
+    service_.start(std::move(request), call.done<StartWorkflowExecutionResponse>());
+  });
+  add("GET", W, [this](Call& call) {
+    call.allow_parameters({"execution.runId"});
+    service_.describe({call.variable("namespace"), execution_of(call)},
+                      call.done<DescribeWorkflowExecutionResponse>());
+  });
+  add("GET", W + "/history", [this](Call& call) {
+    call.allow_parameters({"execution.runId", "maximumPageSize", "nextPageToken", "waitNewEvent",
+                           "historyEventFilterType", "skipArchival"});
+    GetWorkflowExecutionHistoryRequest request;
+    request.namespace_ = call.variable("namespace");
+    request.execution = execution_of(call);
+    request.maximum_page_size = call.integer("maximumPageSize");
+    request.next_page_token = page_token(call);
+    request.wait_new_event = call.flag("waitNewEvent");
+    request.history_event_filter_type = history_filter(call);
+    history(call, std::move(request));
+  });
+  add("POST", W + "/signal/{signal_name}", [this](Call& call) {
+    auto request = of_workflow<SignalWorkflowExecutionRequest>(call);
+    request.signal_name = call.variable("signal_name");
+    service_.signal(std::move(request), call.done<EmptyResponse>());
+  });
+  add("POST", W + "/signal-with-start/{signal_name}", [this](Call& call) {
+    auto request = request_of<SignalWithStartWorkflowExecutionRequest>(call);
+    request.workflow_id = WorkflowId(call.variable("workflow_id"));
+    request.signal_name = call.variable("signal_name");
+    service_.signal_with_start(std::move(request),
+                               call.done<SignalWithStartWorkflowExecutionResponse>());
+  });
+  add("POST", W + "/cancel", [this](Call& call) {
+    service_.request_cancel(of_workflow<RequestCancelWorkflowExecutionRequest>(call),
+                            call.done<EmptyResponse>());
+  });
+  add("POST", W + "/terminate", [this](Call& call) {
+    service_.terminate(of_workflow<TerminateWorkflowExecutionRequest>(call),
+                       call.done<EmptyResponse>());
+  });
+  not_offered("POST", W + "/reset", "resetting a workflow");
+  not_offered("GET", W + "/history-reverse", "history in reverse");
+  not_offered("POST", W + "/update/{name}", "updating a workflow");
+  not_offered("POST", W + "/pause", "pausing a workflow");
+  not_offered("POST", W + "/unpause", "pausing a workflow");
+  not_offered("POST", W + "/update-options", "changing a workflow's options");
+  not_offered("GET", N + "/archived-workflows", "archival");
+  for (const char* method : {"GET", "POST", "DELETE"}) {
+    not_offered(method, N + "/schedules", "scheduling");
+    not_offered(method, N + "/schedules/{schedule_id}", "scheduling");
+  }
+}
+
+// A history's events are stored in the long form; people get the shorthand.
+void Routes::history(Call& call, GetWorkflowExecutionHistoryRequest request) {
+  auto done = call.done<GetWorkflowExecutionHistoryResponse>();
+  const std::int64_t id = service_.history(
+      std::move(request),
+      [done, form = call.form](service::Result<GetWorkflowExecutionHistoryResponse> result) {
+        auto* response = std::get_if<GetWorkflowExecutionHistoryResponse>(&result);
+        if (response != nullptr && form == PayloadForm::shorthand) {
+          std::string& text = response->history.events.text;
+          text = "[" + events_to_shorthand(std::string_view(text).substr(1, text.size() - 2)) + "]";
+        }
+        done(std::move(result));
+      });
+  call.exchange->on_gone([this, id] { service_.forget_poll(id); });
+}
+
+void Routes::add_task_routes() {
+  const std::string A = W + "/activities/{activity_id}";
+  add("POST", A + "/heartbeat", [this](Call& call) {
+    service_.heartbeat_by_id(of_activity<RecordActivityTaskHeartbeatByIdRequest>(call),
+                             call.done<RecordActivityTaskHeartbeatResponse>());
+  });
+  add("POST", A + "/complete", [this](Call& call) {
+    service_.complete_activity_by_id(of_activity<RespondActivityTaskCompletedByIdRequest>(call),
+                                     call.done<EmptyResponse>());
+  });
+  add("POST", A + "/fail", [this](Call& call) {
+    service_.fail_activity_by_id(of_activity<RespondActivityTaskFailedByIdRequest>(call),
+                                 call.done<EmptyResponse>());
+  });
+  add("POST", A + "/resolve-as-canceled", [this](Call& call) {
+    service_.cancel_activity_by_id(of_activity<RespondActivityTaskCanceledByIdRequest>(call),
+                                   call.done<EmptyResponse>());
+  });
+  add("POST", N + "/activity-heartbeat", [this](Call& call) {
+    service_.heartbeat(request_of<RecordActivityTaskHeartbeatRequest>(call),
+                       call.done<RecordActivityTaskHeartbeatResponse>());
+  });
+  add("POST", N + "/activity-complete", [this](Call& call) {
+    service_.complete_activity(request_of<RespondActivityTaskCompletedRequest>(call),
+                               call.done<EmptyResponse>());
+  });
+  add("POST", N + "/activity-fail", [this](Call& call) {
+    service_.fail_activity(request_of<RespondActivityTaskFailedRequest>(call),
+                           call.done<EmptyResponse>());
+  });
+  add("POST", N + "/activity-resolve-as-canceled", [this](Call& call) {
+    service_.cancel_activity(request_of<RespondActivityTaskCanceledRequest>(call),
+                             call.done<EmptyResponse>());
+  });
+  add("GET", N + "/task-queues/{task_queue}", [this](Call& call) {
+    call.allow_parameters({"taskQueueType", "reportStats"});
+    DescribeTaskQueueRequest request;
+    request.namespace_ = call.variable("namespace");
+    request.task_queue.name = call.variable("task_queue");
+    const std::string type = call.parameter("taskQueueType").value_or("1");
+    if (type == "2" || type == "TASK_QUEUE_TYPE_ACTIVITY") {
+      request.task_queue_type = TaskQueueType::activity;
+    }
+    request.report_stats = call.flag("reportStats");
+    service_.describe_task_queue(std::move(request), call.done<DescribeTaskQueueResponse>());
+  });
+}
+
+template <class Request>
+Request Routes::of_activity(Call& call) {
+  Request request = request_of<Request>(call);
+  request.workflow_id = WorkflowId(call.variable("workflow_id"));
+  request.activity_id = call.variable("activity_id");
+  return request;
+}
+
+// --- RPCs: Temporal's service, each call a POST of its request message, in the long form ---
+
+template <class Request, class Response>
+void Routes::rpc(const char* name,
+                 void (service::Service::*method)(Request, service::Done<Response>)) {
+  add("POST", std::string("/temporal.api.workflowservice.v1.WorkflowService/") + name,
+      [this, method](Call& call) {
+        call.form = PayloadForm::long_form;
+        (service_.*method)(call.body<Request>(), call.done<Response>());
+      });
+}
+
+// The same for calls that may wait long.
+template <class Request, class Response>
+void Routes::waiting_rpc(const char* name,
+                         std::int64_t (service::Service::*method)(Request,
+                                                                  service::Done<Response>)) {
+  add("POST", std::string("/temporal.api.workflowservice.v1.WorkflowService/") + name,
+      [this, method](Call& call) {
+        call.form = PayloadForm::long_form;
+        const std::int64_t id = (service_.*method)(call.body<Request>(), call.done<Response>());
+        call.exchange->park();
+        call.exchange->on_gone([this, id] { service_.forget_poll(id); });
+      });
+}
+
+void Routes::add_rpcs() {
+  using service::Service;
+  waiting_rpc("PollWorkflowTaskQueue", &Service::poll_workflow_task);
+  rpc("RespondWorkflowTaskCompleted", &Service::complete_workflow_task);
+  rpc("RespondWorkflowTaskFailed", &Service::fail_workflow_task);
+  waiting_rpc("PollActivityTaskQueue", &Service::poll_activity_task);
+  rpc("RecordActivityTaskHeartbeat", &Service::heartbeat);
+  rpc("RecordActivityTaskHeartbeatById", &Service::heartbeat_by_id);
+  rpc("RespondActivityTaskCompleted", &Service::complete_activity);
+  rpc("RespondActivityTaskCompletedById", &Service::complete_activity_by_id);
+  rpc("RespondActivityTaskFailed", &Service::fail_activity);
+  rpc("RespondActivityTaskFailedById", &Service::fail_activity_by_id);
+  rpc("RespondActivityTaskCanceled", &Service::cancel_activity);
+  rpc("RespondActivityTaskCanceledById", &Service::cancel_activity_by_id);
+  rpc("ResetStickyTaskQueue", &Service::reset_sticky);
+  rpc("DescribeTaskQueue", &Service::describe_task_queue);
+  rpc("StartWorkflowExecution", &Service::start);
+  rpc("SignalWorkflowExecution", &Service::signal);
+  rpc("SignalWithStartWorkflowExecution", &Service::signal_with_start);
+  rpc("RequestCancelWorkflowExecution", &Service::request_cancel);
+  rpc("TerminateWorkflowExecution", &Service::terminate);
+  rpc("DescribeWorkflowExecution", &Service::describe);
+  waiting_rpc("GetWorkflowExecutionHistory", &Service::history);
+}
+
+}  // namespace permit::http
