@@ -1,0 +1,40 @@
+// The `permit` command.
+#include <CLI/CLI.hpp>
+#include <iostream>
+
+#include "apps/cli/server_command.h"
+
+namespace {
+
+void add_server_options(CLI::App& command, permit::cli::ServerOptions& options) {
+  command.add_option("--ip", options.address, "Address to listen on; loopback only");
+  command.add_option("--port", options.port, "Port; 0 takes any free one");
+  command.add_option("--retention", options.retention_seconds, "Seconds that closed runs are kept")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{10} * 365 * 24 * 3600));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("permit: durable permits for scarce things");
+  app.require_subcommand(1);
+  CLI::App* server = app.add_subcommand("server", "Run the orchestrator");
+  server->require_subcommand(1);
+
+  permit::cli::ServerOptions options;
+  CLI::App* start_dev = server->add_subcommand("start-dev", "A server for trying things out");
+  add_server_options(*start_dev, options);
+  start_dev->add_option("--db-filename", options.database, "Keep the data in this file");
+  start_dev->add_flag("--virtual-time", options.virtual_time,
+                      "Time stands still until POST /api/v1/test/advance moves it");
+  CLI::App* start = server->add_subcommand("start", "A server that keeps its data");
+  add_server_options(*start, options);
+  start->add_option("--db-filename", options.database, "The database file")->required();
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  return permit::cli::run_server(options);
+}

@@ -1,0 +1,199 @@
+#include "apps/cli/server_command.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <fstream>
+#include <iostream>
+#include <optional>
+
+#include "orchestrator/http/routes.h"
+#include "orchestrator/http/server.h"
+#include "orchestrator/service/clock.h"
+#include "orchestrator/service/service.h"
+#include "orchestrator/service/virtual_time.h"
+#include "orchestrator/store/lock_file.h"
+#include "orchestrator/store/store.h"
+
+namespace permit::cli {
+
+namespace asio = boost::asio;
+using SteadyClock = std::chrono::steady_clock;
+
+namespace {
+
+// The secret behind holders' tokens: beside the database, not in it, so that a copy of the database
+// holds no token.
+std::string token_secret(const std::string& database) {
+  if (database.empty()) return "";
+  const std::string path = database + ".key";
+  std::string secret;
+  std::ifstream(path) >> secret;
+  if (secret.size() >= 16) return secret;
+  static constexpr char digits[] = "0123456789abcdef";
+  service::Random random(service::random_seed());
+  for (int i = 0; i < 32; ++i) secret += digits[random.below(16)];
+  const int file = open(path.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, S_IRUSR | S_IWUSR);
+  const bool written =
+      file >= 0 &&
+      write(file, secret.data(), secret.size()) == static_cast<ssize_t>(secret.size()) &&
+      fsync(file) == 0;
+  if (file >= 0) close(file);
+  if (!written) throw std::runtime_error("cannot write " + path);
+  return secret;
+}
+
+store::Database::Options database_options(const ServerOptions& options) {
+  store::Database::Options database;
+  database.path = options.database;
+  if (options.database.empty()) database.mode = store::Database::Mode::in_memory;
+  return database;
+}
+
+// Everything a running server is made of, in the order of construction.
+class Server {
+ public:
+  explicit Server(const ServerOptions& options)
+      : lock_(lock(options)),
+        store_(database_options(options)),
+        clock_(clock(options, store_)),
+        service_(store_, *clock_, service_options(options)),
+        virtual_time_(options.virtual_time
+                          ? std::make_unique<service::VirtualTime>(
+                                service_, static_cast<service::ManualClock&>(*clock_))
+                          : nullptr),
+        routes_(service_, route_options()),
+        http_(io_, http_options(options),
+              [this](std::shared_ptr<http::Exchange> exchange) { routes_.handle(exchange); }),
+        signals_(io_, SIGTERM, SIGINT),
+        timer_(io_) {}
+
+  std::uint16_t port() const { return http_.port(); }
+
+  void run() {
+    signals_.async_wait([this](const boost::system::error_code& error, int) {
+      if (!error) stopping_ = true;
+    });
+    while (!stopping_) turn();
+    stop();
+  }
+
+ private:
+  static std::optional<store::LockFile> lock(const ServerOptions& options) {
+    if (options.database.empty()) return std::nullopt;
+    return std::optional<store::LockFile>(std::in_place, options.database,
+                                          std::chrono::system_clock::now());
+  }
+  static std::unique_ptr<service::Clock> clock(const ServerOptions& options,
+                                               const store::Store& store) {
+    const Time stored = store.counters().time_max;
+    service::SystemClock wall(stored);
+    if (options.virtual_time) return std::make_unique<service::ManualClock>(wall.now());
+    return std::make_unique<service::SystemClock>(stored);
+  }
+  static service::Options service_options(const ServerOptions& options) {
+    service::Options service;
+    service.retention = std::chrono::seconds(options.retention_seconds);
+    service.token_secret = token_secret(options.database);
+#ifdef PERMIT_CHECK_EVERY_BATCH
+    service.check_every_batch = true;
+#endif
+    return service;
+  }
+  static http::Server::Options http_options(const ServerOptions& options) {
+    http::Server::Options http;
+    http.address = options.address;
+    http.port = options.port;
+    return http;
+  }
+  http::RouteOptions route_options() {
+    http::RouteOptions routes;
+    if (virtual_time_) {
+      routes.advance = [this](const AdvanceRequest& request, service::Done<AdvanceResponse> done) {
+        virtual_time_->advance(request, std::move(done));
+      };
+    }
+    return routes;
+  }
+
+  // One round: wait for something to do, take all that is ready, decide and commit it together.
+  void turn() {
+    arm_timer();
+    io_.run_one();
+    timer_.cancel();
+    io_.poll();
+    while (service_.run_batch()) io_.poll();
+    if (virtual_time_) virtual_time_->step();
+    service_.expire_polls(SteadyClock::now());
+  }
+
+  // So that run_one() returns when time has brought something due.
+  void arm_timer() {
+    SteadyClock::time_point wake = SteadyClock::now() + std::chrono::seconds(1);
+    if (const auto deadline = service_.next_poll_deadline()) wake = std::min(wake, *deadline);
+    if (virtual_time_) {
+      if (virtual_time_->is_advancing()) wake = SteadyClock::now() + std::chrono::milliseconds(1);
+    } else {
+      const Duration until = service_.next_due() - clock_->now();
+      if (until < std::chrono::seconds(1)) {
+        wake = std::min(wake, SteadyClock::now() + std::max(until, Duration(0)));
+      }
+    }
+    timer_.expires_at(wake);
+    timer_.async_wait([](const boost::system::error_code&) {});
+  }
+
+  // Polls get their empty answers, what was asked is committed and answered, then all is closed.
+  void stop() {
+    http_.stop_accepting();
+    http_.close_idle();
+    const auto patience = SteadyClock::now() + std::chrono::seconds(5);
+    while (SteadyClock::now() < patience) {
+      service_.answer_all_polls();
+      while (service_.run_batch()) {
+      }
+      if (http_.idle()) break;
+      io_.run_one_for(std::chrono::milliseconds(50));
+    }
+  }
+
+  asio::io_context io_{1};
+  std::optional<store::LockFile> lock_;
+  store::Store store_;
+  std::unique_ptr<service::Clock> clock_;
+  service::Service service_;
+  std::unique_ptr<service::VirtualTime> virtual_time_;
+  http::Routes routes_;
+  http::Server http_;
+  asio::signal_set signals_;
+  asio::steady_timer timer_;
+  bool stopping_ = false;
+};
+
+}  // namespace
+
+int run_server(const ServerOptions& options) {
+  try {
+    Server server(options);
+    const std::string store = options.database.empty()
+                                  ? "in memory (gone on exit; keep it with --db-filename dev.db)"
+                                  : options.database;
+    std::cout << "permit server\n\nAPI    http://" << options.address << ":" << server.port()
+              << "\nStore  " << store << "\n"
+              << (options.virtual_time ? "Time   virtual: POST /api/v1/test/advance\n" : "")
+              << "Stop with Ctrl-C." << std::endl;
+    server.run();
+    return 0;
+  } catch (const std::exception& error) {
+    // A failed write, a lost database, a port in use: whatever was not answered is unknown to its
+    // caller, and the next start finds out.
+    std::cerr << "permit: " << error.what() << std::endl;
+    return 1;
+  }
+}
+
+}  // namespace permit::cli
