@@ -12,8 +12,6 @@
 namespace permit {
 namespace {
 
-using namespace std::string_view_literals;
-
 template <class T = StartWorkflowExecutionRequest>
 std::string outcome(std::string_view text) {
   try {
@@ -72,7 +70,6 @@ constexpr std::string_view bad_values[] = {"]",
                                            "\"\\ud800\\ud800\"",
                                            "\"a\nb\"",
                                            "\"a\tb\"",
-                                           "\"\0\""sv,
                                            "\"\x1F\"",
                                            "\"\x80\"",
                                            "\"\xC3\"",
@@ -108,12 +105,9 @@ constexpr std::string_view bad_values[] = {"]",
                                            "/**/1",
                                            "1//",
                                            "#",
-                                           "\x0C"
-                                           "1",
-                                           "\xC2\xA0"
-                                           "1",
-                                           "\x0B"
-                                           "1"};
+                                           "\f1",
+                                           "\xC2\xA0",
+                                           "\v1"};
 
 }  // namespace
 
@@ -147,6 +141,7 @@ TEST_CASE("the grammar is RFC 8259's and nothing more, in our fields and in user
     CHECK(reason("{\"input\":[0," + value + "]}") == "JSON_INVALID");
     CHECK(reason("{\"memo\":{\"fields\":{\"a\":" + value + "}}}") == "JSON_INVALID");
   }
+  CHECK(reason("{\"links\":\"" + std::string(1, '\0') + "\"}") == "JSON_INVALID");
   for (const std::string value : {"\"\\u0000\"", "\"\\ud83d\\ude00\"", "\"\xF0\x9F\x98\x80\"",
                                   "\"\xEF\xBF\xBF\"", "-0", "0.0", "1e999", "-1E-5", "[ ]", "{ }",
                                   " \t\r\n1 ", "123456789012345678901234567890123456789"}) {
