@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <fstream>
@@ -14,6 +15,7 @@
 #include "orchestrator/http/routes.h"
 #include "orchestrator/http/server.h"
 #include "orchestrator/service/clock.h"
+#include "orchestrator/service/reads.h"
 #include "orchestrator/service/service.h"
 #include "orchestrator/service/virtual_time.h"
 #include "orchestrator/store/lock_file.h"
@@ -66,7 +68,9 @@ class Server {
                           ? std::make_unique<service::VirtualTime>(
                                 service_, static_cast<service::ManualClock&>(*clock_))
                           : nullptr),
-        routes_(service_, route_options()),
+        reads_(store_, database_options(options),
+               [this](std::function<void()> answer) { asio::post(io_, std::move(answer)); }),
+        routes_(service_, reads_, route_options()),
         http_(io_, http_options(options),
               [this](std::shared_ptr<http::Exchange> exchange) { routes_.handle(exchange); }),
         signals_(io_, SIGTERM, SIGINT),
@@ -167,6 +171,7 @@ class Server {
   std::unique_ptr<service::Clock> clock_;
   service::Service service_;
   std::unique_ptr<service::VirtualTime> virtual_time_;
+  service::Reads reads_;
   http::Routes routes_;
   http::Server http_;
   asio::signal_set signals_;

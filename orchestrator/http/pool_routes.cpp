@@ -73,6 +73,9 @@ void Routes::add_pool_routes() {
     service_.remove_waiter({call.variable("namespace"), waiter_id(call)},
                            call.done<EmptyResponse>());
   });
+  add("GET", N + "/waiters/{id}/why", [this](Call& call) {
+    service_.why({call.variable("namespace"), waiter_id(call)}, call.done<WhyResponse>());
+  });
   add("POST", P + "/acquire", [this](Call& call) { acquire(call, of_pool<AcquireRequest>(call)); });
   add("GET", N + "/permits/{id}", [this](Call& call) {
     call.allow_parameters({"runId"});
@@ -108,7 +111,76 @@ void Routes::acquire(Call& call, AcquireRequest request) {
   call.exchange->on_gone([this, id] { service_.forget_poll(id); });
 }
 
+namespace {
+
+constexpr const char* server_version = "0.1.0";
+
+DescribeNamespaceResponse the_namespace(const Routes::ServerInfo& info) {
+  DescribeNamespaceResponse response;
+  response.namespace_info.name = "default";
+  response.namespace_info.state = NamespaceState::registered;
+  response.namespace_info.limits = {info.payload_bytes_max, info.memo_bytes_max};
+  response.config.workflow_execution_retention_ttl = info.retention;
+  return response;
+}
+
+DescribeNamespaceResponse namespace_named(const std::string& name, const Routes::ServerInfo& info) {
+  if (name != "default") {
+    throw not_found("NAMESPACE_NOT_FOUND", "there is no such namespace; only \"default\" exists");
+  }
+  return the_namespace(info);
+}
+
+GetSystemInfoResponse system_info() {
+  GetSystemInfoResponse response;
+  response.server_version = server_version;
+  response.capabilities.signal_and_query_header = true;
+  response.capabilities.internal_error_differentiation = true;
+  response.capabilities.activity_failure_include_heartbeat = true;
+  response.capabilities.upsert_memo = true;
+  response.capabilities.sdk_metadata = true;
+  return response;
+}
+
+}  // namespace
+
+void Routes::add_server_info_routes() {
+  const std::string rpc = "/temporal.api.workflowservice.v1.WorkflowService/";
+  const auto namespaces = [this](Call& call) {
+    call.done<ListNamespacesResponse>()(ListNamespacesResponse{{the_namespace(info_)}, {}});
+  };
+  add("GET", "/api/v1/namespaces", namespaces);
+  add("POST", rpc + "ListNamespaces", namespaces);
+  add("GET", N, [this](Call& call) {
+    call.done<DescribeNamespaceResponse>()(namespace_named(call.variable("namespace"), info_));
+  });
+  add("POST", rpc + "DescribeNamespace", [this](Call& call) {
+    const auto request = call.body<DescribeNamespaceRequest>();
+    call.done<DescribeNamespaceResponse>()(namespace_named(request.namespace_, info_));
+  });
+  const auto system = [](Call& call) { call.done<GetSystemInfoResponse>()(system_info()); };
+  add("GET", "/api/v1/system-info", system);
+  add("POST", rpc + "GetSystemInfo", system);
+  const auto cluster = [](Call& call) {
+    call.done<GetClusterInfoResponse>()(GetClusterInfoResponse{"permit", server_version});
+  };
+  add("GET", "/api/v1/cluster-info", cluster);
+  add("POST", rpc + "GetClusterInfo", cluster);
+  // A worker says goodbye: its sticky queue will not be polled again.
+  add("POST", rpc + "ShutdownWorker", [this](Call& call) {
+    const auto request = call.body<ShutdownWorkerRequest>();
+    service_.shutdown_worker(request, call.done<EmptyResponse>());
+  });
+  for (const char* name :
+       {"UpdateWorkflowExecution", "PollWorkflowExecutionUpdate", "ResetWorkflowExecution",
+        "ExecuteMultiOperation", "CreateSchedule", "StartBatchOperation", "RegisterNamespace",
+        "GetWorkflowExecutionHistoryReverse", "RecordWorkerHeartbeat"}) {
+    not_offered("POST", rpc + name, name);
+  }
+}
+
 void Routes::add_server_routes() {
+  add_server_info_routes();
   add("GET", "/livez", [](Call& call) {
     Response response;
     response.body = R"({"status":"ok"})";

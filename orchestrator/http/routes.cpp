@@ -143,10 +143,14 @@ bool matches(const std::vector<std::string>& pattern, const std::vector<std::str
 
 }  // namespace
 
-Routes::Routes(service::Service& service, RouteOptions options)
-    : service_(service), options_(std::move(options)) {
+Routes::Routes(service::Service& service, service::Reads& reads, RouteOptions options)
+    : service_(service), reads_(reads), options_(std::move(options)) {
+  const service::Options& served = service.options();
+  info_ = {static_cast<std::int64_t>(served.limits.payload_bytes_max),
+           static_cast<std::int64_t>(served.limits.memo_bytes_max), served.retention};
   add_rpcs();
   add_workflow_routes();
+  add_list_routes();
   add_task_routes();
   add_pool_routes();
   add_server_routes();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "orchestrator/http/message.h"
+#include "orchestrator/service/reads.h"
 #include "orchestrator/service/service.h"
 
 namespace permit::http {
@@ -21,8 +22,15 @@ struct RouteOptions {
 
 class Routes {
  public:
-  Routes(service::Service& service, RouteOptions options);
+  Routes(service::Service& service, service::Reads& reads, RouteOptions options);
   ~Routes();
+
+  // What the server says of itself.
+  struct ServerInfo {
+    std::int64_t payload_bytes_max = 0;
+    std::int64_t memo_bytes_max = 0;
+    Duration retention{};
+  };
 
   void handle(const std::shared_ptr<Exchange>& exchange);
 
@@ -38,10 +46,12 @@ class Routes {
 
   void add(const std::string& method, const std::string& pattern, Handler handler);
   void add_workflow_routes();
+  void add_list_routes();
   void add_task_routes();
   void add_rpcs();
   void add_pool_routes();
   void add_server_routes();
+  void add_server_info_routes();
   void history(Call& call, GetWorkflowExecutionHistoryRequest request);
   void acquire(Call& call, AcquireRequest request);
   template <class Request>
@@ -55,7 +65,9 @@ class Routes {
   void dispatch(Call& call);
 
   service::Service& service_;
+  service::Reads& reads_;
   RouteOptions options_;
+  ServerInfo info_;
   std::vector<Route> routes_;
 };
 

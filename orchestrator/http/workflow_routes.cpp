@@ -1,6 +1,7 @@
 // Temporal's REST routes about workflows and activities, and its gRPC-only calls as HTTP POSTs.
 #include "orchestrator/http/call.h"
 #include "orchestrator/protocol/base64.h"
+#include "orchestrator/protocol/time_text.h"
 
 namespace permit::http {
 
@@ -38,6 +39,23 @@ Bytes page_token(const Routes::Call& call) {
                            "nextPageToken is not one that this server gave; begin without it");
   }
   return Bytes{*bytes};
+}
+
+Outcome outcome_named(const std::string& name) {
+  if (name.empty()) return Outcome::unspecified;
+  if (name == "released") return Outcome::released;
+  if (name == "lease_expired") return Outcome::lease_expired;
+  if (name == "holder_closed") return Outcome::holder_closed;
+  if (name == "force_released") return Outcome::force_released;
+  throw invalid_argument("PARAMETER_INVALID",
+                         "outcome must be released, lease_expired, holder_closed or "
+                         "force_released");
+}
+
+Time time_parameter(const std::string& text) {
+  const auto time = parse_time(text);
+  if (!time) throw invalid_argument("PARAMETER_INVALID", "since must be an RFC 3339 time");
+  return *time;
 }
 
 HistoryEventFilterType history_filter(const Routes::Call& call) {
@@ -97,6 +115,13 @@ void Routes::add_workflow_routes() {
     service_.terminate(of_workflow<TerminateWorkflowExecutionRequest>(call),
                        call.done<EmptyResponse>());
   });
+  add("POST", W + "/query/{query_type}", [this](Call& call) {
+    auto request = request_of<QueryWorkflowRequest>(call);
+    request.execution.workflow_id = WorkflowId(call.variable("workflow_id"));
+    request.query.query_type = call.variable("query_type");
+    const std::int64_t id = service_.query(std::move(request), call.done<QueryWorkflowResponse>());
+    call.exchange->on_gone([this, id] { service_.forget_poll(id); });
+  });
   not_offered("POST", W + "/reset", "resetting a workflow");
   not_offered("GET", W + "/history-reverse", "history in reverse");
   not_offered("POST", W + "/update/{name}", "updating a workflow");
@@ -108,6 +133,44 @@ void Routes::add_workflow_routes() {
     not_offered(method, N + "/schedules", "scheduling");
     not_offered(method, N + "/schedules/{schedule_id}", "scheduling");
   }
+}
+
+void Routes::add_list_routes() {
+  add("GET", N + "/workflows", [this](Call& call) {
+    call.allow_parameters({"query", "pageSize", "nextPageToken"});
+    reads_.list_runs({call.variable("namespace"), call.integer("pageSize"), page_token(call),
+                      call.parameter("query").value_or("")},
+                     call.done<ListWorkflowExecutionsResponse>());
+  });
+  add("GET", N + "/workflow-count", [this](Call& call) {
+    call.allow_parameters({"query"});
+    reads_.count_runs({call.variable("namespace"), call.parameter("query").value_or("")},
+                      call.done<CountWorkflowExecutionsResponse>());
+  });
+  add("GET", N + "/permits", [this](Call& call) {
+    call.allow_parameters({"pool", "state", "outcome", "since", "pageSize", "nextPageToken"});
+    ListPermitsRequest request;
+    request.namespace_ = call.variable("namespace");
+    request.pool = PoolName(call.parameter("pool").value_or(""));
+    request.state = call.parameter("state").value_or("");
+    request.outcome = outcome_named(call.parameter("outcome").value_or(""));
+    if (const auto since = call.parameter("since")) request.since = time_parameter(*since);
+    request.page_size = call.integer("pageSize");
+    request.next_page_token = page_token(call);
+    reads_.list_permits(std::move(request), call.done<ListPermitsResponse>());
+  });
+  add("POST", "/temporal.api.workflowservice.v1.WorkflowService/ListWorkflowExecutions",
+      [this](Call& call) {
+        call.form = PayloadForm::long_form;
+        reads_.list_runs(call.body<ListWorkflowExecutionsRequest>(),
+                         call.done<ListWorkflowExecutionsResponse>());
+      });
+  add("POST", "/temporal.api.workflowservice.v1.WorkflowService/CountWorkflowExecutions",
+      [this](Call& call) {
+        call.form = PayloadForm::long_form;
+        reads_.count_runs(call.body<CountWorkflowExecutionsRequest>(),
+                          call.done<CountWorkflowExecutionsResponse>());
+      });
 }
 
 // A history's events are stored in the long form; people get the shorthand.
@@ -231,6 +294,8 @@ void Routes::add_rpcs() {
   rpc("TerminateWorkflowExecution", &Service::terminate);
   rpc("DescribeWorkflowExecution", &Service::describe);
   waiting_rpc("GetWorkflowExecutionHistory", &Service::history);
+  waiting_rpc("QueryWorkflow", &Service::query);
+  rpc("RespondQueryTaskCompleted", &Service::complete_query);
 }
 
 }  // namespace permit::http

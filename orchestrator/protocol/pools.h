@@ -122,6 +122,16 @@ struct ListWaitersResponse {
 };
 BOOST_DESCRIBE_STRUCT(ListWaitersResponse, (), (waiters))
 
+// GET waiters/{id}/why: what stands between this waiter and its slots.
+struct WhyResponse {
+  WaiterInfo waiter;
+  std::string reason;  // slots_held, pool_drained, slots_drained, no_slots, rate_limited, behind
+  std::string message;
+  std::vector<PermitInfo> blocked_by;  // the holds on slots it could use
+  Time latest_free{};                  // by then a slot it could use is free, if nobody renews
+};
+BOOST_DESCRIBE_STRUCT(WhyResponse, (), (waiter, reason, message, blocked_by, latest_free))
+
 // POST pools/{pool}/acquire, for holders that are not workflows. Repeat it with the same request id
 // until it is granted: the place in line is kept as long as somebody asks every 15 s.
 struct AcquireRequest {
@@ -188,6 +198,25 @@ struct ForceReleaseRequest {
 };
 BOOST_DESCRIBE_STRUCT(ForceReleaseRequest, (), (namespace_, id, run_id, fence, reason, identity))
 
+// GET permits?pool=&state=&outcome=&since=: the ledger, newest first.
+struct ListPermitsRequest {
+  std::string namespace_;
+  PoolName pool;
+  std::string state;  // held, closed; absent: both
+  Outcome outcome = Outcome::unspecified;
+  Time since{};
+  std::int32_t page_size = 0;
+  Bytes next_page_token;
+};
+BOOST_DESCRIBE_STRUCT(ListPermitsRequest, (),
+                      (namespace_, pool, state, outcome, since, page_size, next_page_token))
+
+struct ListPermitsResponse {
+  std::vector<PermitInfo> permits;
+  Bytes next_page_token;
+};
+BOOST_DESCRIBE_STRUCT(ListPermitsResponse, (), (permits, next_page_token))
+
 struct PermitQuery {
   std::string namespace_;
   WorkflowId id;
@@ -195,11 +224,11 @@ struct PermitQuery {
 };
 BOOST_DESCRIBE_STRUCT(PermitQuery, (), (namespace_, id, run_id))
 
-struct RemoveWaiterRequest {
+struct WaiterRequest {
   std::string namespace_;
   Fence id;
 };
-BOOST_DESCRIBE_STRUCT(RemoveWaiterRequest, (), (namespace_, id))
+BOOST_DESCRIBE_STRUCT(WaiterRequest, (), (namespace_, id))
 
 // POST /api/v1/test/advance, with --virtual-time only.
 struct AdvanceRequest {

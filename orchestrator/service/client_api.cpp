@@ -88,18 +88,31 @@ core::RunState& Service::open_target(Change& change, const std::string& namespac
 
 // --- Start ---
 
-// A run that answers this start without another being made: the same request again, or one that the
-// conflict policy says to use.
+namespace {
+
+bool same_request(const event::WorkflowExecutionStarted& made,
+                  const StartWorkflowExecutionRequest& request) {
+  return made.workflow_type.name == request.workflow_type.name &&
+         made.task_queue.name == request.task_queue.name &&
+         made.input.value_or(Payloads{}) == request.input.value_or(Payloads{});
+}
+
+}  // namespace
+
+// The run that this very request has made already, if it is repeated.
 core::RunState* Service::existing_start(Change& change,
                                         const StartWorkflowExecutionRequest& request) {
+  if (request.request_id.empty()) return nullptr;
   core::RunState* latest = change.latest_run(request.namespace_, request.workflow_id);
-  if (latest == nullptr) return nullptr;
-  const bool same = !request.request_id.empty() && latest->started.request_id == request.request_id;
-  if (same && latest->started.workflow_type.name != request.workflow_type.name) {
+  if (latest == nullptr || latest->started.request_id != request.request_id) return nullptr;
+  const std::string first = history_text(latest->number, 1, 2);
+  const auto events = read_json<std::vector<Event>>(first);
+  ENSURE(events.size() == 1);
+  if (!same_request(std::get<event::WorkflowExecutionStarted>(events[0].attributes), request)) {
     throw Error(ErrorCode::already_exists, "REQUEST_ID_REUSED",
                 "this requestId was used for another start; use a fresh one");
   }
-  return same ? latest : nullptr;
+  return latest;
 }
 
 StartWorkflowExecutionResponse Service::start_in(Change& change,

@@ -81,6 +81,22 @@ void Matching::note_poll(const QueueKey& key, const std::string& identity, Time 
   seen[identity] = now;
 }
 
+void Matching::forget_polls(const QueueKey& key) {
+  const auto queue = queues_.find(key);
+  if (queue != queues_.end()) queue->second.seen.clear();
+}
+
+void Matching::forget_idle(Time since) {
+  std::erase_if(queues_, [&](const auto& entry) {
+    const Queue& queue = entry.second;
+    if (!queue.offers.empty() || !queue.pollers.empty()) return false;
+    for (const auto& [identity, at] : queue.seen) {
+      if (at >= since) return false;
+    }
+    return true;
+  });
+}
+
 bool Matching::polled_since(const QueueKey& key, Time since) const {
   const auto queue = queues_.find(key);
   if (queue == queues_.end()) return false;

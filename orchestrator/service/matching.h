@@ -56,6 +56,10 @@ class Matching {
 
   // Remembers that somebody polls here, for describe and for sticky fall-back.
   void note_poll(const QueueKey& queue, const std::string& identity, Time now);
+  // The queue's worker has left: nobody has polled here.
+  void forget_polls(const QueueKey& queue);
+  // Drops queues that hold nothing and where nobody has polled since then.
+  void forget_idle(Time since);
   bool polled_since(const QueueKey& queue, Time since) const;
   std::vector<std::pair<std::string, Time>> pollers(const QueueKey& queue, Time since) const;
 

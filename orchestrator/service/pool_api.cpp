@@ -142,7 +142,43 @@ void Service::list_waiters(PoolRequest request, Done<ListWaitersResponse> done) 
   });
 }
 
-void Service::remove_waiter(RemoveWaiterRequest request, Done<EmptyResponse> done) {
+namespace {
+
+std::string sentence_for(const std::string& reason, const WaiterInfo& waiter, std::size_t held) {
+  const std::string pool = "pool " + waiter.pool.value;
+  if (reason == "pool_drained")
+    return pool + " is drained: nothing is granted until it is undrained";
+  if (reason == "no_slots") return pool + " has no slot that would do";
+  if (reason == "slots_drained") return "the slots that would do are drained";
+  if (reason == "rate_limited") return pool + " may not grant faster than its rate";
+  if (reason == "behind") return "those in front of it in the line have a claim on the free slots";
+  return std::to_string(held) + " slots that would do are held; position " +
+         std::to_string(waiter.position) + " in the line";
+}
+
+}  // namespace
+
+void Service::why(WaiterRequest request, Done<WhyResponse> done) {
+  submit(done, [this, request = std::move(request), done] {
+    check_namespace(request.namespace_);
+    const auto [pool, waiter] = pools_.waiter(request.id.value);
+    const Pools::Why why = pools_.why(*pool, *waiter);
+    Change change(parts_, now_);
+    WhyResponse response;
+    response.waiter = pools_.describe(*pool, *waiter, pool->line.position(waiter->id));
+    response.reason = why.reason;
+    for (const RunNumber number : why.blocked_by) {
+      const core::RunState& permit = change.run(number);
+      const Time free = core::expiration(permit);
+      if (!is_set(response.latest_free) || free < response.latest_free) response.latest_free = free;
+      response.blocked_by.push_back(permit_info(permit));
+    }
+    response.message = sentence_for(why.reason, response.waiter, why.blocked_by.size());
+    reply(done, std::move(response));
+  });
+}
+
+void Service::remove_waiter(WaiterRequest request, Done<EmptyResponse> done) {
   submit(done, [this, request = std::move(request), done] {
     check_namespace(request.namespace_);
     Change change(parts_, now_);
@@ -219,15 +255,34 @@ std::int64_t Service::acquire(AcquireRequest request, Done<AcquireResponse> done
   return id;
 }
 
-void Service::answer_granted(const std::vector<std::int64_t>& tickets) {
-  for (const std::int64_t ticket_id : tickets) {
+namespace {
+
+Error refused(const PermitFailure& why) {
+  switch (why.kind) {
+    case PermitFailureKind::wait_timed_out:
+      return Error(ErrorCode::deadline_exceeded, "WAIT_TIMED_OUT", why.message);
+    case PermitFailureKind::too_many:
+      return failed_precondition("CANNOT_FIT", why.message);
+    default:
+      return Error(ErrorCode::aborted, "REMOVED_FROM_LINE", why.message);
+  }
+}
+
+}  // namespace
+
+void Service::answer_settled(const std::vector<Pools::Settled>& settled) {
+  for (const Pools::Settled& one : settled) {
     for (auto it = acquire_waits_.begin(); it != acquire_waits_.end();) {
       const AcquireWait& wait = it->second;
-      if (wait.ticket != ticket_id) {
+      if (wait.ticket != one.ticket) {
         ++it;
         continue;
       }
-      reply(wait.done, acquire_response(*pools_.ticket(wait.pool, wait.request_id), wait.pool));
+      if (one.refusal) {
+        refuse(wait.done, refused(*one.refusal));
+      } else {
+        reply(wait.done, acquire_response(*pools_.ticket(wait.pool, wait.request_id), wait.pool));
+      }
       it = acquire_waits_.erase(it);
     }
   }

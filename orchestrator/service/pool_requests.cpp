@@ -239,6 +239,40 @@ std::int32_t Pools::waiting(const Pool& pool) const {
   return static_cast<std::int32_t>(pool.line.size());
 }
 
+std::pair<const Pools::Pool*, const Waiter*> Pools::waiter(std::int64_t id) {
+  load();
+  const auto where = pool_of_waiter_.find(id);
+  Pool* pool = where == pool_of_waiter_.end() ? nullptr : &pools_.at(where->second);
+  const Waiter* found = pool == nullptr ? nullptr : pool->line.find(id);
+  if (found == nullptr) {
+    throw not_found("WAITER_NOT_FOUND", "no waiter " + std::to_string(id) + " stands in any line");
+  }
+  return {pool, found};
+}
+
+Pools::Why Pools::why(const Pool& pool, const Waiter& waiter) const {
+  Why why;
+  const std::vector<SlotName> wanted = candidates(pool, waiter);
+  std::size_t free = 0;
+  const std::set<SlotName> now_free = grantable(pool);
+  for (const SlotName& slot : wanted) {
+    const auto holder = pool.holders.find(slot);
+    if (holder != pool.holders.end()) why.blocked_by.push_back(holder->second);
+    if (now_free.contains(slot)) ++free;
+  }
+  if (pool.settings.drained) {
+    why.reason = "pool_drained";
+  } else if (wanted.empty()) {
+    why.reason = "no_slots";
+  } else if (free >= static_cast<std::size_t>(waiter.request.count)) {
+    const bool first = pool.line.begin()->first.id == waiter.id;
+    why.reason = first && pool.settings.rate ? "rate_limited" : "behind";
+  } else {
+    why.reason = why.blocked_by.empty() ? "slots_drained" : "slots_held";
+  }
+  return why;
+}
+
 WaiterInfo Pools::describe(const Pool& pool, const Waiter& waiter, std::int32_t position) const {
   WaiterInfo info;
   info.id = Fence{waiter.id};

@@ -79,7 +79,7 @@ void Pools::forget() {
   pool_of_waiter_.clear();
   due_.clear();
   due_of_.clear();
-  granted_tickets_.clear();
+  settled_.clear();
 }
 
 void Pools::save(Change& change, const Pool& pool) {
@@ -241,7 +241,10 @@ void Pools::request(Change& change, const core::StartChild& message) {
 }
 
 void Pools::refuse(Change& change, const Waiter& waiter, PermitFailure why) {
-  if (!waiter.parent) return;  // a ticket: its caller reads the line
+  if (!waiter.parent) {
+    settled_.push_back({waiter.id, std::move(why)});
+    return;
+  }
   core::RunState& parent = change.run(RunNumber{waiter.run});
   if (!parent.is_open()) return;
   event::StartChildWorkflowExecutionFailed failed;
@@ -359,7 +362,7 @@ void Pools::grant(Change& change, Pool& pool, const Waiter& waiter,
   }
   ticket.expires = {};
   save(change, pool, ticket);
-  granted_tickets_.push_back(ticket.id);
+  settled_.push_back({ticket.id, std::nullopt});
   holding_[ticket.id] = std::move(ticket);
 }
 
@@ -542,18 +545,13 @@ void Pools::withdraw(Change& change, RunNumber run, std::int64_t initiated_event
 }
 
 void Pools::remove_waiter(Change& change, std::int64_t id) {
-  load();
-  const auto where = pool_of_waiter_.find(id);
-  Pool* pool = where == pool_of_waiter_.end() ? nullptr : &this->pool(where->second);
-  Waiter* found = pool == nullptr ? nullptr : pool->line.find(id);
-  if (found == nullptr) {
-    throw not_found("WAITER_NOT_FOUND", "no waiter " + std::to_string(id) + " stands in any line");
-  }
+  const auto [of, found] = this->waiter(id);
   const Waiter waiter = *found;
-  drop(change, *pool, id);
+  Pool& pool = this->pool(of->name);
+  drop(change, pool, id);
   refuse(change, waiter,
          failure(PermitFailureKind::canceled, "removed from the line by an operator"));
-  serve(change, *pool);
+  serve(change, pool);
 }
 
 // --- Sleepers ---

@@ -11,6 +11,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "orchestrator/core/decision.h"
@@ -100,10 +101,23 @@ class Pools {
   const std::map<PoolName, Pool>& all();
   Error unknown(const PoolName& name);
   std::int32_t waiting(const Pool& pool) const;
+  // The waiter of this id and its pool. Throws Error (not_found).
+  std::pair<const Pool*, const Waiter*> waiter(std::int64_t id);
+  // Why the waiter waits, in a word of WhyResponse, and the slots it could use that are held.
+  struct Why {
+    std::string reason;
+    std::vector<RunNumber> blocked_by;
+  };
+  Why why(const Pool& pool, const Waiter& waiter) const;
   WaiterInfo describe(const Pool& pool, const Waiter& waiter, std::int32_t position) const;
 
-  // Tickets granted since the last call; for those who wait for an answer.
-  std::vector<std::int64_t> take_granted_tickets() { return std::move(granted_tickets_); }
+  // Tickets that were granted or refused since the last call, for those who wait for an answer; a
+  // refusal says why.
+  struct Settled {
+    std::int64_t ticket = 0;
+    std::optional<PermitFailure> refusal;
+  };
+  std::vector<Settled> take_settled() { return std::exchange(settled_, {}); }
 
   // After a failed change, if it touched pools; after a failed batch, in any case.
   void forget();
@@ -152,7 +166,7 @@ class Pools {
   std::map<std::int64_t, PoolName> pool_of_waiter_;
   std::set<std::pair<Time, PoolName>> due_;
   std::map<PoolName, Time> due_of_;
-  std::vector<std::int64_t> granted_tickets_;
+  std::vector<Settled> settled_;
 };
 
 }  // namespace permit::service

@@ -84,9 +84,12 @@ void Service::run_job(Job& job) {
   } catch (const Error& error) {
     refuse(error);
   } catch (const InvariantViolated& violated) {
-    if (writing_) throw;
-    std::cerr << violated.what() << std::endl;
     refuse(Error(ErrorCode::internal, "INTERNAL", "Internal error"));
+    if (writing_) throw;  // with some of its rows in the batch: the batch cannot be kept
+    std::cerr << violated.what() << std::endl;
+  } catch (const store::DiskFull&) {
+    refuse(disk_full());
+    throw;
   }
 }
 
@@ -111,7 +114,6 @@ void Service::recover() {
   writing_ = false;
   cache_.forget_all();
   pools_.forget_everything();
-  pools_.take_granted_tickets();
   matching_.forget_offers();
   load_offers();
 }
@@ -137,15 +139,9 @@ Time Service::next_due() {
 void Service::fire_due() {
   if (next_due() > now_) return;
   if (horizon_ <= now_) {
-    for (const RunNumber number : store_.due(now_, due_slice)) {
-      Change change(parts_, now_);
-      core::RunState& run = change.run(number);
-      // An earlier run of this slice may have dealt with it.
-      if (core::next_due(run) > now_) continue;
-      change.step(run, [](core::Transition& t) { core::fire_due(t); });
-      finish(change);
-    }
+    for (const RunNumber number : store_.due(now_, due_slice)) fire_due_of(number);
     horizon_ = store_.next_due();
+    if (!stuck_.empty() && horizon_ <= now_) horizon_ = now_ + std::chrono::seconds(1);
   }
   if (pools_.next_due() <= now_) {
     Change change(parts_, now_);
@@ -154,11 +150,29 @@ void Service::fire_due() {
   }
 }
 
+void Service::fire_due_of(RunNumber number) {
+  if (stuck_.contains(number)) return;
+  try {
+    Change change(parts_, now_);
+    core::RunState& run = change.run(number);
+    // An earlier run of this slice may have dealt with it.
+    if (core::next_due(run) > now_) return;
+    change.step(run, [](core::Transition& t) { core::fire_due(t); });
+    finish(change);
+  } catch (const InvariantViolated& violated) {
+    if (writing_) throw;
+    // One broken run must not stop the clock for all others.
+    std::cerr << "run " << number.value << " is left alone: " << violated.what() << std::endl;
+    stuck_.insert(number);
+  }
+}
+
 // Closed runs are kept for a while, then go, a slice at a time.
 void Service::retain() {
   constexpr Duration pause = std::chrono::seconds(1);
   if (now_ < retained_ + pause) return;
   retained_ = now_;
+  matching_.forget_idle(now_ - std::chrono::minutes(10));
   if (!store_.in_batch()) return;  // no commit of its own: the next one takes it along
   store_.delete_closed_before(now_ - options_.retention, due_slice);
 }
@@ -181,8 +195,11 @@ void Service::finish(Change& change) {
     }
   }
   answer_matches(change);
+  if (!query_waits_.empty()) {
+    for (const RunNumber number : change.touched_runs()) hand_out_queries(change.run(number));
+  }
   wake_history_waits(change);
-  answer_granted(pools_.take_granted_tickets());
+  answer_settled(pools_.take_settled());
 }
 
 std::optional<WorkflowExecution> Service::busy_workflow_task() {

@@ -62,6 +62,9 @@ class Service {
   std::int64_t history(GetWorkflowExecutionHistoryRequest request,
                        Done<GetWorkflowExecutionHistoryResponse> done);
 
+  // Waits for a worker's answer, 10 s at most; the id is for forget_poll().
+  std::int64_t query(QueryWorkflowRequest request, Done<QueryWorkflowResponse> done);
+
   // --- Workers ---
   // Parks until there is a task or the wait is over. The id is for forget_poll().
   std::int64_t poll_workflow_task(PollWorkflowTaskQueueRequest request,
@@ -83,7 +86,9 @@ class Service {
   void cancel_activity(RespondActivityTaskCanceledRequest request, Done<EmptyResponse> done);
   void cancel_activity_by_id(RespondActivityTaskCanceledByIdRequest request,
                              Done<EmptyResponse> done);
+  void complete_query(RespondQueryTaskCompletedRequest request, Done<EmptyResponse> done);
   void reset_sticky(ResetStickyTaskQueueRequest request, Done<EmptyResponse> done);
+  void shutdown_worker(ShutdownWorkerRequest request, Done<EmptyResponse> done);
   void describe_task_queue(DescribeTaskQueueRequest request, Done<DescribeTaskQueueResponse> done);
   // The peer has gone: whatever it was waiting for here is not handed to it. Also for the ids of
   // acquire() and history waits.
@@ -96,7 +101,8 @@ class Service {
   void delete_pool(PoolRequest request, Done<EmptyResponse> done);
   void drain(DrainRequest request, Pools::Drain drain, Done<PoolInfo> done);
   void list_waiters(PoolRequest request, Done<ListWaitersResponse> done);
-  void remove_waiter(RemoveWaiterRequest request, Done<EmptyResponse> done);
+  void why(WaiterRequest request, Done<WhyResponse> done);
+  void remove_waiter(WaiterRequest request, Done<EmptyResponse> done);
   std::int64_t acquire(AcquireRequest request, Done<AcquireResponse> done);
   void renew(HolderRequest request, Done<RenewResponse> done);
   void release(HolderRequest request, Done<PermitInfo> done);
@@ -117,6 +123,7 @@ class Service {
   void answer_all_polls();
 
   Time now() const { return now_; }
+  const Options& options() const { return options_; }
   // A run whose workflow task a worker has, or that is offered where a worker polls; if any.
   std::optional<WorkflowExecution> busy_workflow_task();
 
@@ -148,6 +155,15 @@ class Service {
     std::chrono::steady_clock::time_point deadline;
   };
 
+  struct QueryWait {
+    RunNumber run;
+    WorkflowQuery query;
+    Done<QueryWorkflowResponse> done;
+    std::chrono::steady_clock::time_point deadline;
+    bool handed_out = false;
+    std::int64_t nonce = 0;  // of the hand-out; part of its token
+  };
+
   template <class T>
   void submit(Done<T> done, std::function<void()> decide) {
     jobs_.push_back({std::move(decide), [done](const Error& error) { done(error); }});
@@ -158,13 +174,19 @@ class Service {
     replies_.push_back(
         {[done, held] { done(std::move(*held)); }, [done](const Error& error) { done(error); }});
   }
+  template <class T>
+  void refuse(const Done<T>& done, Error error) {
+    replies_.push_back({[done, error = std::move(error)] { done(error); },
+                        [done](const Error& other) { done(other); }});
+  }
   void run_job(Job& job);
   void fire_due();
+  void fire_due_of(RunNumber number);
   void retain();
   void finish(Change& change);
   void answer_matches(const Change& change);
   void wake_history_waits(const Change& change);
-  void answer_granted(const std::vector<std::int64_t>& tickets);
+  void answer_settled(const std::vector<Pools::Settled>& settled);
   void commit_batch();
   void fail_batch(const Error& error);
   void recover();
@@ -197,6 +219,10 @@ class Service {
                              std::string identity, Done<EmptyResponse> done);
   ActivityAction cancel_action(std::optional<Payloads> details, std::string identity,
                                Done<EmptyResponse> done);
+  void hand_out_queries(const core::RunState& run);
+  PollWorkflowTaskQueueResponse query_task_for(const core::RunState& run, std::int64_t id);
+  std::optional<PollWorkflowTaskQueueResponse> take_query(const Offer& offer);
+  void expire_queries(std::chrono::steady_clock::time_point now);
   void start_patience(const AcquireWait& wait);
   void leave_acquire_wait(std::int64_t id);
   void expire_acquire_waits(std::chrono::steady_clock::time_point now);
@@ -223,6 +249,7 @@ class Service {
   std::deque<Job> jobs_;
   std::vector<PendingReply> replies_;
   std::int64_t last_wait_id_ = 0;
+  std::set<RunNumber> stuck_;          // broken by a bug; time passes them by until a restart
   std::set<RunNumber> started_tasks_;  // runs whose workflow task a worker has
   std::set<std::int64_t> gone_early_;  // forgotten before their request was decided
   std::unordered_map<std::int64_t, Done<PollWorkflowTaskQueueResponse>> workflow_polls_;
@@ -230,6 +257,7 @@ class Service {
   std::map<std::int64_t, HistoryWait> history_waits_;
   std::multimap<RunNumber, std::int64_t> history_waits_by_run_;
   std::map<std::int64_t, AcquireWait> acquire_waits_;
+  std::map<std::int64_t, QueryWait> query_waits_;
 };
 
 }  // namespace permit::service

@@ -10,11 +10,11 @@
 namespace permit::service {
 
 struct TaskToken {
-  enum class Kind : char { workflow_task = 'w', activity = 'a' };
+  enum class Kind : char { workflow_task = 'w', activity = 'a', query = 'q' };
 
   Kind kind = Kind::workflow_task;
   RunNumber run;
-  std::int64_t scheduled_event_id = 0;
+  std::int64_t scheduled_event_id = 0;  // of a query: its id
   std::int32_t attempt = 0;
   std::int64_t nonce = 0;
 };

@@ -47,6 +47,12 @@ std::int64_t Service::poll_workflow_task(PollWorkflowTaskQueueRequest request,
     const Matching::QueueKey queue{TaskQueueType::workflow, request.task_queue.name};
     matching_.note_poll(queue, request.identity, now_);
     while (const auto offer = matching_.take_offer(queue)) {
+      if (offer->query != 0) {
+        auto task = take_query(*offer);
+        if (!task) continue;
+        reply(done, std::move(*task));
+        return;
+      }
       Change change(parts_, now_);
       if (!change.take(queue, *offer, request.identity)) continue;
       finish(change);
@@ -109,6 +115,7 @@ void Service::forget_poll(std::int64_t id) {
   matching_.remove_poller(id);
   workflow_polls_.erase(id);
   activity_polls_.erase(id);
+  query_waits_.erase(id);
   const auto history = history_waits_.find(id);
   if (history != history_waits_.end()) {
     const auto [begin, end] = history_waits_by_run_.equal_range(history->second.run);
@@ -129,6 +136,7 @@ std::optional<SteadyClock::time_point> Service::next_poll_deadline() const {
   };
   for (const auto& [id, wait] : history_waits_) consider(wait.deadline);
   for (const auto& [id, wait] : acquire_waits_) consider(wait.deadline);
+  for (const auto& [id, wait] : query_waits_) consider(wait.deadline);
   return next;
 }
 
@@ -155,6 +163,7 @@ void Service::expire_polls(SteadyClock::time_point now) {
     wait.done(std::move(response));
   }
   expire_acquire_waits(now);
+  expire_queries(now);
 }
 
 void Service::answer_all_polls() { expire_polls(SteadyClock::time_point::max()); }
@@ -506,6 +515,24 @@ void Service::cancel_activity_by_id(RespondActivityTaskCanceledByIdRequest reque
     with_activity_by_id(request.namespace_, {request.workflow_id, request.run_id},
                         request.activity_id,
                         cancel_action(request.details, request.identity, done));
+  });
+}
+
+void Service::shutdown_worker(ShutdownWorkerRequest request, Done<EmptyResponse> done) {
+  submit(done, [this, request = std::move(request), done] {
+    core::check_optional_name(request.sticky_task_queue, "stickyTaskQueue", options_.limits);
+    const Matching::QueueKey queue{TaskQueueType::workflow, request.sticky_task_queue};
+    matching_.forget_polls(queue);
+    // What is on offer there goes to the normal queue at once.
+    while (const auto offer = matching_.take_offer(queue)) {
+      Change change(parts_, now_);
+      core::RunState* run = change.find(offer->run);
+      if (run == nullptr || !run->is_open() || !run->has_task() || run->task_started()) continue;
+      if (core::task_queue_of(*run) != queue.name) continue;
+      change.step(*run, [](core::Transition& t) { core::time_out_workflow_task(t); });
+      finish(change);
+    }
+    reply(done, EmptyResponse{});
   });
 }
 

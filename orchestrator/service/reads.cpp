@@ -1,0 +1,127 @@
+#include "orchestrator/service/reads.h"
+
+#include <iostream>
+
+#include "orchestrator/core/validate.h"
+#include "orchestrator/store/list_filter.h"
+
+namespace permit::service {
+
+namespace {
+
+constexpr std::size_t jobs_max = 1'000;
+
+void check_namespace(const std::string& namespace_) {
+  if (namespace_ == "default") return;
+  throw not_found("NAMESPACE_NOT_FOUND", "there is no such namespace; only \"default\" exists");
+}
+
+store::HoldState hold_state(const std::string& state) {
+  if (state.empty()) return store::HoldState::any;
+  if (state == "held") return store::HoldState::held;
+  if (state == "closed") return store::HoldState::closed;
+  throw invalid_argument("PARAMETER_INVALID", "state must be held or closed");
+}
+
+}  // namespace
+
+Reads::Reads(store::Store& store, const store::Database::Options& options, Post post)
+    : post_(std::move(post)) {
+  if (options.mode == store::Database::Mode::in_memory) {
+    inline_.emplace(store.database());
+  } else {
+    thread_ = std::thread(&Reads::thread_main, this, options);
+  }
+}
+
+Reads::~Reads() {
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    jobs_.clear();
+  }
+  wake_.notify_one();
+  thread_.join();
+}
+
+void Reads::thread_main(store::Database::Options options) {
+  store::Reader reader(std::move(options));
+  for (;;) {
+    Job job;
+    {
+      std::unique_lock lock(mutex_);
+      wake_.wait(lock, [this] { return stopping_ || !jobs_.empty(); });
+      if (stopping_) return;
+      job = std::move(jobs_.front());
+      jobs_.pop_front();
+    }
+    post_(job(reader));
+  }
+}
+
+void Reads::enqueue(Job job) {
+  if (inline_) {
+    job (*inline_)();
+    return;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    if (jobs_.size() >= jobs_max) {
+      throw resource_exhausted("READS_LIMIT", "too many lists are being read; try again later");
+    }
+    jobs_.push_back(std::move(job));
+  }
+  wake_.notify_one();
+}
+
+template <class T>
+void Reads::submit(Done<T> done, std::function<T(store::Reader&)> read) {
+  enqueue([done = std::move(done), read = std::move(read)](store::Reader& reader) {
+    Result<T> result = Error(ErrorCode::internal, "INTERNAL", "Internal error");
+    try {
+      result = read(reader);
+    } catch (const Error& error) {
+      result = error;
+    } catch (const std::exception& bug) {
+      std::cerr << "a read failed: " << bug.what() << std::endl;
+    }
+    return [done, result = std::move(result)] { done(result); };
+  });
+}
+
+void Reads::list_runs(ListWorkflowExecutionsRequest request,
+                      Done<ListWorkflowExecutionsResponse> done) {
+  check_namespace(request.namespace_);
+  submit<ListWorkflowExecutionsResponse>(std::move(done), [request](store::Reader& reader) {
+    return reader.list_runs(request.namespace_, store::parse_list_filter(request.query),
+                            request.page_size, request.next_page_token);
+  });
+}
+
+void Reads::count_runs(CountWorkflowExecutionsRequest request,
+                       Done<CountWorkflowExecutionsResponse> done) {
+  check_namespace(request.namespace_);
+  submit<CountWorkflowExecutionsResponse>(std::move(done), [request](store::Reader& reader) {
+    return CountWorkflowExecutionsResponse{
+        reader.count_runs(request.namespace_, store::parse_list_filter(request.query))};
+  });
+}
+
+void Reads::list_permits(ListPermitsRequest request, Done<ListPermitsResponse> done) {
+  check_namespace(request.namespace_);
+  if (!request.pool.empty()) core::check_pool_name(request.pool);
+  store::HoldQuery query;
+  query.pool = request.pool;
+  query.state = hold_state(request.state);
+  query.outcome = request.outcome;
+  query.since = request.since;
+  query.page_size = request.page_size;
+  query.page_token = request.next_page_token;
+  submit<ListPermitsResponse>(std::move(done), [query](store::Reader& reader) {
+    store::HoldPage page = reader.list_holds(query);
+    return ListPermitsResponse{std::move(page.permits), std::move(page.next_page_token)};
+  });
+}
+
+}  // namespace permit::service

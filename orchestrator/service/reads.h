@@ -1,0 +1,52 @@
+// Lists, counts and the ledger: reads that may take a while, on a thread of their own with a
+// read-only connection, so that no start waits behind a list. Jobs go in and finished answers come
+// back through queues; nothing else is shared. A database in memory has one connection only, and
+// then the reads run on the engine thread, bounded in time like the others.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "orchestrator/service/service.h"
+#include "orchestrator/store/reader.h"
+
+namespace permit::service {
+
+class Reads {
+ public:
+  // Runs something on the engine thread, soon. Called from the reader thread.
+  using Post = std::function<void(std::function<void()>)>;
+
+  Reads(store::Store& store, const store::Database::Options& options, Post post);
+  ~Reads();  // after the job at hand; jobs behind it are not answered
+  Reads(const Reads&) = delete;
+  Reads& operator=(const Reads&) = delete;
+
+  // For the engine thread.
+  void list_runs(ListWorkflowExecutionsRequest request, Done<ListWorkflowExecutionsResponse> done);
+  void count_runs(CountWorkflowExecutionsRequest request,
+                  Done<CountWorkflowExecutionsResponse> done);
+  void list_permits(ListPermitsRequest request, Done<ListPermitsResponse> done);
+
+ private:
+  using Job = std::function<std::function<void()>(store::Reader&)>;
+
+  template <class T>
+  void submit(Done<T> done, std::function<T(store::Reader&)> read);
+  void enqueue(Job job);
+  void thread_main(store::Database::Options options);
+
+  const Post post_;
+  std::optional<store::Reader> inline_;  // for a database in memory
+
+  std::mutex mutex_;  // guards the next two
+  std::deque<Job> jobs_;
+  bool stopping_ = false;
+  std::condition_variable wake_;
+  std::thread thread_;
+};
+
+}  // namespace permit::service
