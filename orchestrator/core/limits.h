@@ -28,6 +28,7 @@ struct Limits {
   std::size_t labels_max = 32;
   Duration workflow_task_timeout_default = std::chrono::seconds(10);
   Duration workflow_task_timeout_max = std::chrono::seconds(120);
+  Duration sticky_timeout_default = std::chrono::seconds(10);  // schedule to start
   Duration lease_default = std::chrono::minutes(10);
   Duration lease_max = std::chrono::hours(24 * 365);
   Duration workflow_task_heartbeat_max = std::chrono::minutes(30);

@@ -114,8 +114,9 @@ void complete_workflow_task(Transition& run, const RespondWorkflowTaskCompletedR
   const std::int64_t completed_id = run.append(std::move(completed));
 
   if (request.sticky_attributes && !request.sticky_attributes->worker_task_queue.name.empty()) {
-    state.volatile_state.sticky = {request.sticky_attributes->worker_task_queue.name,
-                                   request.sticky_attributes->schedule_to_start_timeout};
+    Duration timeout = request.sticky_attributes->schedule_to_start_timeout;
+    if (timeout.count() <= 0) timeout = limits.sticky_timeout_default;
+    state.volatile_state.sticky = {request.sticky_attributes->worker_task_queue.name, timeout};
   } else {
     state.volatile_state.sticky = {};
   }

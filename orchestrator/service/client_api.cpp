@@ -119,6 +119,8 @@ StartWorkflowExecutionResponse Service::start_in(Change& change,
                                                  StartWorkflowExecutionRequest& request) {
   if (core::RunState* same = existing_start(change, request)) return start_response(*same, true);
   core::RunState* open = change.open_run(request.namespace_, request.workflow_id);
+  const bool is_permit = core::has_permit_prefix(request.workflow_id);
+  if (open != nullptr && is_permit) throw already_started(*open);
   if (open != nullptr &&
       request.workflow_id_conflict_policy == WorkflowIdConflictPolicy::use_existing) {
     return start_response(*open, false);
@@ -126,9 +128,7 @@ StartWorkflowExecutionResponse Service::start_in(Change& change,
   const WorkflowIdReusePolicy reuse = request.workflow_id_reuse_policy;
   const WorkflowIdConflictPolicy conflict = request.workflow_id_conflict_policy;
   NewRun run{request.namespace_, request.workflow_id, {}, started_from(request)};
-  const bool is_permit = core::has_permit_prefix(run.workflow_id);
   if (is_permit) {
-    if (open != nullptr) throw already_started(*open);
     if (auto refusal = pools_.admit_plain(change, run)) {
       throw Error(ErrorCode::already_exists, "PERMIT_REFUSED", refusal->message);
     }

@@ -27,6 +27,11 @@ std::set<SlotName> names_of(const PoolSettings& settings) {
   return names;
 }
 
+double tokens_at(const PoolSettings& settings, Time now) {
+  const double elapsed = static_cast<double>((now - settings.tokens_at).count()) / 1e6;
+  return std::min(settings.rate->burst, settings.tokens + elapsed * settings.rate->per_second);
+}
+
 std::int32_t count32(std::size_t n) { return static_cast<std::int32_t>(n); }
 
 }  // namespace
@@ -591,6 +596,7 @@ void Pools::sleeper_changed(Change& change, const PoolName& name, const core::Ru
 // Level-triggered: as many are awake as there are slots to try for, no more.
 void Pools::wake_sleepers(Change& change, Pool& pool, std::size_t free) {
   std::erase_if(pool.woken, [&](const auto& wake) { return wake.second <= change.now(); });
+  if (pool.settings.rate && tokens_at(pool.settings, change.now()) < 1) return;
   while (free > pool.woken.size()) {
     auto next = pool.sleepers.begin();
     while (next != pool.sleepers.end() && pool.woken.contains(next->second.run)) ++next;
@@ -617,15 +623,6 @@ void Pools::task_closed(Change& change, RunNumber run) {
 }
 
 // --- Rate ---
-
-namespace {
-
-double tokens_at(const PoolSettings& settings, Time now) {
-  const double elapsed = static_cast<double>((now - settings.tokens_at).count()) / 1e6;
-  return std::min(settings.rate->burst, settings.tokens + elapsed * settings.rate->per_second);
-}
-
-}  // namespace
 
 // Spent in the granting commit, never while waiting.
 bool Pools::take_tokens(Change& change, Pool& pool, std::size_t count) {

@@ -174,7 +174,22 @@ void Service::retain() {
   retained_ = now_;
   matching_.forget_idle(now_ - std::chrono::minutes(10));
   if (!store_.in_batch()) return;  // no commit of its own: the next one takes it along
-  store_.delete_closed_before(now_ - options_.retention, due_slice);
+  for (const RunNumber run : store_.delete_closed_before(now_ - options_.retention, due_slice)) {
+    cache_.forget(run);
+  }
+  trim_ledger();
+}
+
+// The holds of one pool each time, in turn.
+void Service::trim_ledger() {
+  const auto& pools = pools_.all();
+  auto pool = pools.upper_bound(trimmed_last_);
+  if (pool == pools.end()) pool = pools.begin();
+  if (pool == pools.end()) return;
+  trimmed_last_ = pool->first;
+  for (const SlotSetting& slot : pool->second.settings.slots) {
+    store_.trim_holds(pool->first, slot.slot, options_.holds_kept);
+  }
 }
 
 // --- Concluding a change ---

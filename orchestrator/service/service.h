@@ -183,6 +183,7 @@ class Service {
   void fire_due();
   void fire_due_of(RunNumber number);
   void retain();
+  void trim_ledger();
   void finish(Change& change);
   void answer_matches(const Change& change);
   void wake_history_waits(const Change& change);
@@ -244,6 +245,7 @@ class Service {
   Time now_{};
   Time horizon_{};  // no run is due before this
   Time retained_{};
+  PoolName trimmed_last_;
   Time retry_at_{};       // after a failed commit, time's work waits this long
   bool writing_ = false;  // a change's rows are going into the batch
   std::deque<Job> jobs_;

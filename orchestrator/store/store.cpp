@@ -367,16 +367,16 @@ void Store::roll_back() {
   counters_ = committed_;
 }
 
-int Store::delete_closed_before(Time before, int count_max) {
-  std::vector<std::int64_t> numbers;
+std::vector<RunNumber> Store::delete_closed_before(Time before, int count_max) {
+  std::vector<RunNumber> runs;
   for (auto row = sql_->closed_before.bind(to_us(before), count_max); row.step();) {
-    numbers.push_back(row.i64(0));
+    runs.push_back(RunNumber{row.i64(0)});
   }
-  for (const std::int64_t number : numbers) {
-    ENSURE(sql_->delete_run.run(number) == 1);
-    sql_->delete_history.run(number);
+  for (const RunNumber run : runs) {
+    ENSURE(sql_->delete_run.run(run.value) == 1);
+    sql_->delete_history.run(run.value);
   }
-  return static_cast<int>(numbers.size());
+  return runs;
 }
 
 void Store::trim_holds(const PoolName& pool, const SlotName& slot, int holds_kept) {

@@ -133,9 +133,9 @@ class Store {
   void commit(Time now);
   void roll_back();
 
-  // Deletes closed runs older than `before`, at most count_max of them; and holds past the last
-  // `holds_kept` of their slot. Returns how many runs went. Inside a batch.
-  int delete_closed_before(Time before, int count_max);
+  // Deletes closed runs older than `before`, at most count_max of them, and says which. Inside a
+  // batch, like trim_holds(), which keeps the last of a slot's closed holds.
+  std::vector<RunNumber> delete_closed_before(Time before, int count_max);
   void trim_holds(const PoolName& pool, const SlotName& slot, int holds_kept);
 
   Database& database() { return database_; }
