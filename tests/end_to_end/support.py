@@ -335,6 +335,32 @@ def permit_worker(server, queue="permits"):
 # --- Running ---
 
 
+def parallel(server, connections, action):
+    """action(client, number) on as many threads, all at once. Raises what one of them raised."""
+    failures = []
+    barrier = threading.Barrier(connections)
+
+    def body(number):
+        client = server.client()
+        try:
+            client.get("/pools")  # connects
+            barrier.wait()
+            action(client, number)
+        except BaseException as error:
+            failures.append(error)
+            barrier.abort()
+        finally:
+            client.close()
+
+    threads = [threading.Thread(target=body, args=(number,)) for number in range(connections)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise failures[0]
+
+
 def eventually(condition, what, seconds=10):
     """Waits until condition() is true and returns what it returned."""
     end = time.monotonic() + seconds
