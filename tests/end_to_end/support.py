@@ -325,6 +325,10 @@ def permit_worker(server, queue="permits"):
 
     thread = threading.Thread(target=serve, daemon=True)
     thread.start()
+    client = server.client()
+    eventually(
+        lambda: client.get(f"/task-queues/{queue}").get("pollers"), "the permit worker's first poll"
+    )
     try:
         yield
     finally:
