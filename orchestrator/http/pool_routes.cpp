@@ -1,5 +1,6 @@
 // Permit's own routes: pools, lines, holders that are not workflows; and the server's.
 #include "orchestrator/http/call.h"
+#include "orchestrator/http/metrics.h"
 
 namespace permit::http {
 
@@ -191,6 +192,12 @@ void Routes::add_server_routes() {
     if (!why.empty()) throw Error(ErrorCode::unavailable, "NOT_READY", why);
     Response response;
     response.body = R"({"status":"ok"})";
+    call.exchange->reply(std::move(response));
+  });
+  add("GET", "/metrics", [this](Call& call) {
+    Response response;
+    response.content_type = "text/plain; version=0.0.4";
+    response.body = metrics_text(service_);
     call.exchange->reply(std::move(response));
   });
   if (!options_.advance) return;

@@ -53,13 +53,15 @@ bool Service::run_batch() {
   try {
     fire_due();
     std::size_t taken = 0;
-    while (!jobs_.empty() && taken++ < options_.batch_requests_max) {
+    for (; !jobs_.empty() && taken < options_.batch_requests_max; ++taken) {
       Job job = std::move(jobs_.front());
       jobs_.pop_front();
       run_job(job);
     }
     retain();
+    const bool writes = store_.in_batch();
     commit_batch();
+    if (writes) batch_sizes_.note(taken);
   } catch (const store::DiskFull&) {
     fail_batch(disk_full());
   } catch (const InvariantViolated& violated) {

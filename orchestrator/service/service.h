@@ -15,6 +15,7 @@
 #include "orchestrator/protocol/error.h"
 #include "orchestrator/protocol/pools.h"
 #include "orchestrator/protocol/request.h"
+#include "orchestrator/service/batch_sizes.h"
 #include "orchestrator/service/change.h"
 #include "orchestrator/service/clock.h"
 #include "orchestrator/service/identifiers.h"
@@ -131,6 +132,7 @@ class Service {
   void check_everything();
 
   std::size_t runs_cached() const { return cache_.size(); }
+  const BatchSizes& batch_sizes() const { return batch_sizes_; }
 
  private:
   struct Job {
@@ -248,6 +250,7 @@ class Service {
   PoolName trimmed_last_;
   Time retry_at_{};       // after a failed commit, time's work waits this long
   bool writing_ = false;  // a change's rows are going into the batch
+  BatchSizes batch_sizes_;
   std::deque<Job> jobs_;
   std::vector<PendingReply> replies_;
   std::int64_t last_wait_id_ = 0;
