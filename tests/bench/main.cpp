@@ -1,0 +1,83 @@
+// permit_bench: loads a real server and prints what it does a second beside what the machine
+// allows.
+#include <CLI/CLI.hpp>
+#include <fstream>
+#include <iostream>
+
+#include "tests/bench/scenarios.h"
+
+namespace {
+
+using permit::bench::Report;
+using permit::bench::Scenario;
+using permit::bench::Setting;
+using permit::bench::Target;
+
+struct Options {
+  std::string server = "build/permit";
+  std::string baseline;
+  std::string directory = ".";
+  std::string json;
+  std::string only;
+  int repetitions = 3;
+};
+
+void set_targets(Report& report) {
+  report.set_target(permit::bench::starts_at_64, {Target::Kind::at_least, 15'000});
+  report.set_target("starts, 64 connections: of the lower limit", {Target::Kind::at_least, 0.5});
+  report.set_target("hand-off, 8 pairs: p99", {Target::Kind::at_most, 5});
+  report.set_target("memory, 100,000 idle runs", {Target::Kind::at_most, 600});
+  report.set_target("restart, 100,000 open", {Target::Kind::at_most, 1});
+}
+
+// Variants and figures take turns, so that what else the machine does meets all of them alike.
+void run(const Options& options, Report& report, Report& baseline) {
+  const auto wanted = [&](const Scenario& scenario) {
+    return options.only.empty() || scenario.name.find(options.only) != std::string::npos;
+  };
+  const Setting server{options.server, options.directory};
+  const Setting other{options.baseline, options.directory};
+  for (int i = 0; i < options.repetitions; ++i) {
+    for (const Scenario& scenario : permit::bench::server_scenarios()) {
+      if (!wanted(scenario)) continue;
+      std::cerr << "repetition " << i + 1 << ": " << scenario.name << std::endl;
+      const bool baseline_first = i % 2 == 0;
+      if (!options.baseline.empty() && baseline_first) scenario.run(other, baseline);
+      scenario.run(server, report);
+      if (!options.baseline.empty() && !baseline_first) scenario.run(other, baseline);
+    }
+    if (!options.only.empty()) continue;
+    for (const Scenario& scenario : permit::bench::limit_scenarios()) scenario.run(server, report);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  CLI::App app("permit_bench: figures of the server beside the limits of the machine");
+  app.add_option("--server", options.server, "The permit binary");
+  app.add_option("--baseline", options.baseline, "Another one, to print the ratio to");
+  app.add_option("--directory", options.directory, "For databases; what is in it is deleted");
+  app.add_option("--json", options.json, "Write the figures to this file, too");
+  app.add_option("--only", options.only, "Only scenarios with this in their name, and no limits");
+  app.add_option("--repetitions", options.repetitions)->check(CLI::Range(1, 20));
+  CLI11_PARSE(app, argc, argv);
+
+  try {
+    Report report;
+    Report baseline;
+    set_targets(report);
+    run(options, report, baseline);
+    std::cout << report.table(baseline);
+    if (options.json.empty()) return 0;
+    std::ofstream file(options.json);
+    file << report.json();
+    file.close();
+    if (!file) throw std::runtime_error("cannot write " + options.json);
+    return 0;
+  } catch (const std::exception& error) {
+    std::cerr << "permit_bench: " << error.what() << std::endl;
+    return 1;
+  }
+}

@@ -1,0 +1,35 @@
+// What is measured: each scenario starts what it needs on a fresh database, loads it, checks every
+// answer, and adds its figures to the report.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tests/bench/report.h"
+
+namespace permit::bench {
+
+struct Setting {
+  std::string binary;     // `permit`
+  std::string directory;  // for databases; emptied by whoever made it
+};
+
+struct Scenario {
+  std::string name;
+  std::function<void(const Setting&, Report&)> run;
+};
+
+// The server's, and beside them the limits of machine, SQLite and HTTP. The limits use what the
+// 64-connection starts of the same repetition have left in the report.
+std::vector<Scenario> server_scenarios();
+std::vector<Scenario> limit_scenarios();
+
+// A body like those that start runs.
+std::string start_body(const std::string& request_id);
+
+inline const std::string starts_at_64 = "starts, 64 connections";
+inline const std::string starts_batch = "starts, 64 connections: median batch";
+inline const std::string starts_row = "starts, 64 connections: stored";
+
+}  // namespace permit::bench
