@@ -6,9 +6,7 @@
 
 namespace permit::service {
 
-namespace {
-
-void check_run(store::Store& store, const core::RunState& state) {
+void check_against_store(store::Store& store, const core::RunState& state) {
   core::check_run(state);
   const auto reloaded = load_run(store, state.number);
   ENSURE(reloaded != nullptr);
@@ -30,6 +28,8 @@ void check_run(store::Store& store, const core::RunState& state) {
   ENSURE(row.has_value() && row->next_due == kept.next_due);
 }
 
+namespace {
+
 void check_pools(store::Store& store, Pools& pools) {
   std::size_t held = 0;
   for (const auto& [name, pool] : pools.all()) {
@@ -46,7 +46,7 @@ void check_pools(store::Store& store, Pools& pools) {
 }  // namespace
 
 void check_against_store(store::Store& store, RunCache& cache, Pools& pools) {
-  cache.for_each([&](const core::RunState& state) { check_run(store, state); });
+  cache.for_each([&](const core::RunState& state) { check_against_store(store, state); });
   check_pools(store, pools);
 }
 

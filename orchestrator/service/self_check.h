@@ -6,8 +6,10 @@
 
 namespace permit::service {
 
-// Every cached run equals a reload; every open permit is the holder of its slot, and nobody else
-// is; the due times in the rows are those of the states. Throws InvariantViolated.
+// Every cached run equals a reload, due times in its row included; every open permit is the holder
+// of its slot, and nobody else is. Throws InvariantViolated.
 void check_against_store(store::Store& store, RunCache& cache, Pools& pools);
+// The same for one run.
+void check_against_store(store::Store& store, const core::RunState& state);
 
 }  // namespace permit::service

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iostream>
+#include <utility>
 
 #include "orchestrator/core/clock_transitions.h"
 #include "orchestrator/protocol/ensure.h"
@@ -70,8 +71,8 @@ bool Service::run_batch() {
     fail_batch(Error(ErrorCode::internal, "INTERNAL", "Internal error"));
   }
   if (jobs_.empty()) gone_early_.clear();
+  if (options_.check_every_batch) check_batch();
   cache_.trim();
-  if (options_.check_every_batch) check_everything();
   return true;
 }
 
@@ -204,6 +205,7 @@ void Service::finish(Change& change) {
   writing_ = false;
   for (const RunNumber number : change.touched_runs()) {
     const core::RunState& run = change.run(number);
+    if (options_.check_every_batch) unchecked_.insert(number);
     horizon_ = std::min(horizon_, core::next_due(run));
     if (run.task_started()) {
       started_tasks_.insert(number);
@@ -217,6 +219,13 @@ void Service::finish(Change& change) {
   }
   wake_history_waits(change);
   answer_settled(pools_.take_settled());
+}
+
+void Service::check_batch() {
+  for (const RunNumber number : std::exchange(unchecked_, {})) {
+    const core::RunState* run = cache_.find(number);
+    if (run != nullptr) check_against_store(store_, *run);
+  }
 }
 
 std::optional<WorkflowExecution> Service::busy_workflow_task() {

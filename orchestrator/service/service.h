@@ -40,7 +40,7 @@ struct Options {
   std::size_t batch_requests_max = 1'000;
   std::uint64_t seed = 0;    // of ids, nonces and random choices; 0: from the kernel
   std::string token_secret;  // makes holders' tokens; empty: random, so good until the end of this
-  bool check_every_batch = false;
+  bool check_every_batch = false;  // compare what a batch touched with the database
 };
 
 class Service {
@@ -193,6 +193,7 @@ class Service {
   void commit_batch();
   void fail_batch(const Error& error);
   void recover();
+  void check_batch();
   void load_offers();
 
   core::RunState& target(Change& change, const std::string& namespace_,
@@ -263,6 +264,7 @@ class Service {
   std::multimap<RunNumber, std::int64_t> history_waits_by_run_;
   std::map<std::int64_t, AcquireWait> acquire_waits_;
   std::map<std::int64_t, QueryWait> query_waits_;
+  std::set<RunNumber> unchecked_;  // touched by the batch; with check_every_batch only
 };
 
 }  // namespace permit::service
