@@ -14,6 +14,14 @@ namespace {
 
 constexpr int due_slice = 500;
 
+// Some rows of a request are in the batch without the others: nothing of it can be kept.
+class BatchSpoiled : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+Error internal_error() { return Error(ErrorCode::internal, "INTERNAL", "Internal error"); }
+
 Error disk_full() {
   return resource_exhausted("DISK_FULL",
                             "the disk is full; nothing of this request was done, try again when "
@@ -65,10 +73,9 @@ bool Service::run_batch() {
     if (writes) batch_sizes_.note(taken);
   } catch (const store::DiskFull&) {
     fail_batch(disk_full());
-  } catch (const InvariantViolated& violated) {
-    // Some rows of a request may be in the batch without the others.
-    std::cerr << violated.what() << std::endl;
-    fail_batch(Error(ErrorCode::internal, "INTERNAL", "Internal error"));
+  } catch (const BatchSpoiled& spoiled) {
+    std::cerr << spoiled.what() << std::endl;
+    fail_batch(internal_error());
   }
   if (jobs_.empty()) gone_early_.clear();
   if (options_.check_every_batch) check_batch();
@@ -86,13 +93,19 @@ void Service::run_job(Job& job) {
     job.decide();
   } catch (const Error& error) {
     refuse(error);
-  } catch (const InvariantViolated& violated) {
-    refuse(Error(ErrorCode::internal, "INTERNAL", "Internal error"));
-    if (writing_) throw;  // with some of its rows in the batch: the batch cannot be kept
-    std::cerr << violated.what() << std::endl;
   } catch (const store::DiskFull&) {
     refuse(disk_full());
     throw;
+  } catch (const store::StoreFailed&) {
+    throw;
+  } catch (const store::OwnershipLost&) {
+    throw;
+  } catch (const std::exception& bug) {
+    // A broken invariant, or what the library throws for one. It costs this request only, unless
+    // some of its rows are in the batch already.
+    refuse(internal_error());
+    if (writing_) throw BatchSpoiled(bug.what());
+    std::cerr << bug.what() << std::endl;
   }
 }
 
@@ -162,10 +175,10 @@ void Service::fire_due_of(RunNumber number) {
     if (core::next_due(run) > now_) return;
     change.step(run, [](core::Transition& t) { core::fire_due(t); });
     finish(change);
-  } catch (const InvariantViolated& violated) {
-    if (writing_) throw;
+  } catch (const std::logic_error& bug) {
+    if (writing_) throw BatchSpoiled(bug.what());
     // One broken run must not stop the clock for all others.
-    std::cerr << "run " << number.value << " is left alone: " << violated.what() << std::endl;
+    std::cerr << "run " << number.value << " is left alone: " << bug.what() << std::endl;
     stuck_.insert(number);
   }
 }

@@ -505,7 +505,7 @@ TEST_CASE("a hold outlives its run in the ledger") {
   Reader reader(rows.database());
   rows.close(rows.grant("gpu", "0"), Outcome::released);
   rows.store().begin();
-  CHECK(rows.store().delete_closed_before(never, 10) == 1);
+  CHECK(rows.store().delete_closed_before(never, 10).size() == 1);
   rows.store().commit(noon);
   CHECK(list_permits(reader, HoldQuery()) == Ids{"gpu:0 run-1 closed"});
   CHECK(list_ids(reader, "").empty());
