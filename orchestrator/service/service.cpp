@@ -159,10 +159,18 @@ void Service::fire_due() {
     horizon_ = store_.next_due();
     if (!stuck_.empty() && horizon_ <= now_) horizon_ = now_ + std::chrono::seconds(1);
   }
-  if (pools_.next_due() <= now_) {
+  if (pools_.next_due() <= now_) fire_due_of_pools();
+}
+
+void Service::fire_due_of_pools() {
+  try {
     Change change(parts_, now_);
     pools_.fire_due(change);
     finish(change);
+  } catch (const std::logic_error& bug) {
+    if (writing_) throw BatchSpoiled(bug.what());
+    std::cerr << "pools are late: " << bug.what() << std::endl;
+    retry_at_ = now_ + std::chrono::seconds(1);
   }
 }
 

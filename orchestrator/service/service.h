@@ -184,6 +184,7 @@ class Service {
   void run_job(Job& job);
   void fire_due();
   void fire_due_of(RunNumber number);
+  void fire_due_of_pools();
   void retain();
   void trim_ledger();
   void finish(Change& change);
