@@ -254,7 +254,8 @@ class Truth:
                 started = event["timerFiredEventAttributes"]["startedEventId"]
                 check(started in due, f"{run}: timer {started} fired twice")
                 at = due.pop(started)
-                self.check_fired(run, int(event["eventId"]), at, seconds_of(event["eventTime"]), down)
+                fired = seconds_of(event["eventTime"])
+                self.check_fired(run, int(event["eventId"]), at, fired, down)
         return any(at <= down[1] for at in due.values())
 
     def check_fired(self, run, event_id, due, fired, down):
@@ -263,7 +264,7 @@ class Truth:
             return
         self.timers_due_while_down.add((run, event_id))
         self.timer_late_max = max(self.timer_late_max, fired - down[1])
-        check(fired - down[1] <= LATE_MAX, f"{run}: a timer fired {fired - down[1]} s after the start")
+        check(fired - down[1] <= LATE_MAX, f"{run}: a timer fired {fired - down[1]} s after ready")
 
     def check_write(self, client, write, down):
         if write.kind == "release":
@@ -371,11 +372,12 @@ def main():
     for name, count in sorted(writes.items()):
         print(f"  {count:7} {name}")
     late = truth.timer_late_max * 1000
-    print(f"timers due while down: {len(truth.timers_due_while_down)}, the latest {late:.0f} ms after ready")
+    due_while_down = len(truth.timers_due_while_down)
+    print(f"timers due while down: {due_while_down}, the latest {late:.0f} ms after ready")
     median, worst = statistics.median(ready_times) * 1000, max(ready_times) * 1000
     print(f"restart to first good answer: median {median:.0f} ms, longest {worst:.0f} ms")
     check(min(acknowledged) >= ACKNOWLEDGED_MIN, "too few writes to mean something")
-    check(cycle < 20 or (asked_again and truth.timers_due_while_down), "the crashes hit nothing")
+    check(cycle < 20 or (asked_again and due_while_down), "the crashes hit nothing")
     return 0
 
 

@@ -131,7 +131,7 @@ def the_line_is_served_in_order_across_kills():
     tickets = {}  # name → priority, of those that are not workflows
 
     def ask_again(client, name):
-        """What a holder that is not a workflow does to keep its place, and to learn of its grant."""
+        """How a holder that is not a workflow keeps its place, and learns of its grant."""
         return client.acquire(
             "gpu", name, holder=name, priority=tickets[name], lease="600s", wait="0.01s"
         )

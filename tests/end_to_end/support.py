@@ -1,6 +1,7 @@
 """The real server as a child process, and a small client of its API. Standard library only."""
 
 import base64
+import calendar
 import contextlib
 import http.client
 import json
@@ -10,6 +11,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import urllib.parse
@@ -25,8 +27,6 @@ def directory():
     given = os.environ.get("PERMIT_TESTS_DIR")
     if given:
         return pathlib.Path(given)
-    import tempfile
-
     return pathlib.Path(tempfile.mkdtemp())
 
 
@@ -167,9 +167,8 @@ class Client:
     # --- Workflows ---
 
     def start(self, workflow, type="Test", queue="work", **more):
-        return self.post(
-            f"/workflows/{workflow}", {"workflowType": {"name": type}, "taskQueue": {"name": queue}, **more}
-        )
+        request = {"workflowType": {"name": type}, "taskQueue": {"name": queue}, **more}
+        return self.post(f"/workflows/{workflow}", request)
 
     def signal(self, workflow, name, run="", **more):
         execution = {"workflowExecution": {"runId": run}} if run else {}
@@ -301,9 +300,8 @@ def permit_commands(task):
 def seconds_of(text):
     """An RFC 3339 time as seconds since 1970."""
     whole, _, fraction = text.rstrip("Z").partition(".")
-    import calendar
-
-    return calendar.timegm(time.strptime(whole, "%Y-%m-%dT%H:%M:%S")) + float("0." + (fraction or "0"))
+    seconds = calendar.timegm(time.strptime(whole, "%Y-%m-%dT%H:%M:%S"))
+    return seconds + float("0." + (fraction or "0"))
 
 
 @contextlib.contextmanager
