@@ -1,0 +1,157 @@
+#!/usr/bin/env bash
+# The disk runs full: writes get 507, reads work, nothing acknowledged is lost; space returns, and
+# so does the service. On a tmpfs of 8 MiB in a mount namespace of its own.
+set -euo pipefail
+
+if [[ ${1:-} != inside ]]; then
+  as_root=(--map-root-user)
+  if ((EUID == 0)); then as_root=(); fi
+  if ! unshare "${as_root[@]}" --mount --propagation private true 2>/dev/null; then
+    echo "this test needs a mount namespace, which is not allowed here"
+    exit 77
+  fi
+  exec unshare "${as_root[@]}" --mount --propagation private "$0" inside
+fi
+
+disk=$PERMIT_TESTS_DIR/disk
+mkdir "$disk"
+if ! mount -t tmpfs -o size=8m tmpfs "$disk"; then
+  echo "this test needs a tmpfs, which is not allowed here"
+  exit 77
+fi
+
+server=
+finish() {
+  if [[ -n $server ]]; then kill -KILL "$server" 2>/dev/null || true; fi
+  wait
+  umount "$disk" || true
+}
+trap finish EXIT
+trap 'exit 130' INT TERM HUP
+fail() {
+  echo "FAILED: $*"
+  exit 1
+}
+
+start_server() {
+  rm -f "$PERMIT_TESTS_DIR/server.log"
+  "$PERMIT_BIN" server start --port 0 --db-filename "$disk/permit.db" \
+    >"$PERMIT_TESTS_DIR/server.log" 2>&1 &
+  server=$!
+  until url=$(sed -n 's/^API *//p' "$PERMIT_TESTS_DIR/server.log" 2>/dev/null) && [[ -n $url ]]; do
+    kill -0 "$server" 2>/dev/null || fail "no start: $(cat "$PERMIT_TESTS_DIR/server.log")"
+    sleep 0.05
+  done
+  url+=/api/v1/namespaces/default
+}
+
+# ask <method> <path> [body...]: sets status and answer, and the headers in $headers.
+headers=$PERMIT_TESTS_DIR/headers.txt
+ask() {
+  local method=$1 path=$2
+  shift 2
+  if (($# > 0)); then set -- -H 'Content-Type: application/json' --data-binary "$@"; fi
+  status=$(curl -sS --max-time 20 -X "$method" -D "$headers" -o "$PERMIT_TESTS_DIR/answer.txt" \
+    -w '%{http_code}' "$@" "$url$path")
+  answer=$(cat "$PERMIT_TESTS_DIR/answer.txt")
+}
+expect() {
+  [[ $status == "$1" ]] || fail "$2: answered $status, not $1: $answer"
+}
+refused_as_full() {
+  expect 507 "$1"
+  jq -e '.details[0].reason == "DISK_FULL"' <<<"$answer" >/dev/null || fail "$1: $answer"
+  grep -qi '^retry-after: [0-9]' "$headers" || fail "$1: no Retry-After"
+}
+# Who signalled, in order, as the history has it.
+signals() {
+  ask GET "/workflows/writer/history?maximumPageSize=1000"
+  expect 200 "history"
+  jq -r '.history.events[].workflowExecutionSignaledEventAttributes.requestId // empty' \
+    <<<"$answer"
+}
+
+start_server
+ask PUT /pools/gpu '{"capacity":2}'
+ask POST /pools/gpu/acquire '{"requestId":"keeps","holder":"keeps","lease":"600s"}'
+token=$(jq -r .token <<<"$answer")
+ask POST /pools/gpu/acquire '{"requestId":"lapses","holder":"lapses","lease":"1s"}'
+lapsing=$(jq -r '.slots[0].id + "?runId=" + .slots[0].runId' <<<"$answer")
+ask POST /workflows/writer '{"workflowType":{"name":"W"},"taskQueue":{"name":"none"}}'
+expect 200 start
+
+printf '{"input":["%0100000d"],"requestId":"ID"}' 0 >"$PERMIT_TESTS_DIR/signal.json"
+# signal <request id>: 100 kB of history.
+signal() {
+  sed "s/ID/$1/" "$PERMIT_TESTS_DIR/signal.json" >"$PERMIT_TESTS_DIR/request.json"
+  ask POST /workflows/writer/signal/fill "@$PERMIT_TESTS_DIR/request.json"
+}
+taken=()
+for i in {1..100}; do
+  signal "s$i"
+  if [[ $status != 200 ]]; then break; fi
+  taken+=("s$i")
+done
+refused_as_full "signal s$i"
+echo "ok  full after ${#taken[@]} signals of 100 kB: 507 with Retry-After"
+
+# Not a byte is left, whatever the next write needs.
+cat /dev/zero >"$disk/filler" 2>/dev/null || true
+ask POST /workflows/other '{"workflowType":{"name":"W"},"taskQueue":{"name":"none"}}'
+refused_as_full start
+ask GET /workflows/other
+expect 404 "a start that was refused"
+ask POST /pools/gpu/acquire '{"requestId":"new","wait":"0s","lease":"1s"}'
+[[ $status == 507 || $status == 423 ]] || fail "acquire: $status $answer"
+sleep 7 # the lease of 1 s and the grace of 5 s are over
+diff <(printf '%s\n' "${taken[@]}") <(signals) || fail "the history is not what was taken"
+ask GET /pools/gpu
+expect 200 pools
+jq -e '.held == 2' <<<"$answer" >/dev/null || fail "no hold can have ended: $answer"
+ask GET /workflows/writer
+expect 200 describe
+kill -0 "$server" || fail "the server has ended"
+echo "ok  reads work, and show what was taken and nothing else"
+
+kill -KILL "$server"
+wait "$server" 2>/dev/null || true
+rm "$disk/filler"
+start_server
+diff <(printf '%s\n' "${taken[@]}") <(signals) || fail "after kill -9: not what was taken"
+echo "ok  kill -9 in between loses nothing"
+
+# Full again, and this time space returns while the server runs.
+cat /dev/zero >"$disk/filler" 2>/dev/null || true
+for i in {101..140}; do
+  signal "s$i"
+  if [[ $status != 200 ]]; then break; fi
+  taken+=("s$i")
+done
+refused_as_full "signal s$i"
+rm "$disk/filler"
+mount -o remount,size=32m "$disk"
+ended=
+for _ in {1..50}; do
+  ask GET "/permits/$lapsing"
+  ended=$(jq -r '.outcome + " " + .cause' <<<"$answer")
+  if [[ $ended == "lease_expired backstop" ]]; then break; fi
+  sleep 0.1
+done
+[[ $ended == "lease_expired backstop" ]] || fail "the lapsed permit did not end: $answer"
+signal "s$i"
+expect 200 "the signal that was refused, again"
+taken+=("s$i")
+signal "s$i"
+expect 200 "and again"
+diff <(printf '%s\n' "${taken[@]}") <(signals) || fail "a signal was lost, or landed twice"
+ask POST /permits/permit:gpu:0/renew "{\"token\":\"$token\"}"
+first=$status
+ask POST /permits/permit:gpu:1/renew "{\"token\":\"$token\"}"
+[[ "$first $status" == "200 410" || "$first $status" == "410 200" ]] ||
+  fail "the holder should have one slot: $first $status $answer"
+kill -TERM "$server"
+status=0
+wait "$server" || status=$?
+server=
+((status == 0)) || fail "exit code $status"
+echo "ok  space returns: what was due is done, and writes are taken; ${#taken[@]} signals in order"
