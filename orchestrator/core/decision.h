@@ -89,6 +89,10 @@ struct SleeperChanged {
   RunNumber run;
   PoolName pool;
 };
+// A run's workflow task has closed: a wake that the run was given is spent, or was not needed.
+struct TaskClosed {
+  RunNumber run;
+};
 // A heartbeat of an activity that runs under a permit of its own workflow's.
 struct RenewPermit {
   RunId permit_run_id;
@@ -96,7 +100,7 @@ struct RenewPermit {
 };
 
 using Message = std::variant<StartChild, SignalRun, CancelRun, ChildClosed, ParentClosed, LeaveLine,
-                             ContinueRun, PermitEnded, SleeperChanged, RenewPermit>;
+                             ContinueRun, PermitEnded, SleeperChanged, TaskClosed, RenewPermit>;
 
 struct Decision {
   std::vector<Event> events;

@@ -122,6 +122,7 @@ class Change {
   void deliver(core::ContinueRun& message);
   void deliver(core::PermitEnded& message);
   void deliver(core::SleeperChanged& message);
+  void deliver(core::TaskClosed& message);
   void deliver(core::RenewPermit& message);
   void tell(const core::Sender& sender, EventAttributes attributes);
   core::RunState* external_target(const core::Sender& sender, const WorkflowExecution& target);

@@ -261,6 +261,8 @@ void Change::deliver(core::SleeperChanged& message) {
   parts_.pools.sleeper_changed(*this, message.pool, run(message.run));
 }
 
+void Change::deliver(core::TaskClosed& message) { parts_.pools.task_closed(*this, message.run); }
+
 void Change::deliver(core::RenewPermit& message) {
   core::RunState* permit = run_by_id(message.permit_run_id);
   if (permit == nullptr || !permit->is_open() || !permit->is_managed_permit()) return;

@@ -605,8 +605,11 @@ void Pools::wake_sleepers(Change& change, Pool& pool, std::size_t free) {
     pool.sleepers.erase(next);
     erase_row(change, sleeper.id);
     core::RunState& run = change.run(sleeper.run);
+    const auto timer = run.timers.find(sleeper.timer_id);
+    // Canceled by this very change; the message that says so is on its way.
+    if (timer == run.timers.end() || timer->second.fired) continue;
     pool.woken[sleeper.run] = change.now() + std::chrono::seconds(1);
-    const std::int64_t started_event_id = run.timers.at(sleeper.timer_id).started_event_id;
+    const std::int64_t started_event_id = timer->second.started_event_id;
     change.step(run, [&](core::Transition& t) {
       t.receive(event::TimerFired{sleeper.timer_id, started_event_id});
     });

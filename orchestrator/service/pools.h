@@ -72,7 +72,6 @@ class Pools {
   void leave(Change& change, RunNumber run, std::int64_t initiated_event_id);
   void withdraw(Change& change, RunNumber run, std::int64_t initiated_event_id);
   void sleeper_changed(Change& change, const PoolName& pool, const core::RunState& run);
-  // The run's task has closed, so a wake it was given is spent or was not needed.
   void task_closed(Change& change, RunNumber run);
 
   // --- From holders that are not workflows ---

@@ -313,7 +313,7 @@ void Service::complete_workflow_task(RespondWorkflowTaskCompletedRequest request
         core::complete_workflow_task(t, request, options_.limits);
       });
       if (request.return_new_workflow_task) change.claim_workflow_task(number, request.identity);
-      pools_.task_closed(change, number);
+      change.send(core::TaskClosed{number});  // behind what its commands ask for
       finish(change);
       RespondWorkflowTaskCompletedResponse response;
       if (change.claimed(number)) response.workflow_task = task_for(change.run(number));
@@ -334,7 +334,7 @@ void Service::fail_workflow_task(RespondWorkflowTaskFailedRequest request,
     change.step(run, [&](core::Transition& t) {
       core::fail_workflow_task(t, {request.cause, request.failure, request.identity});
     });
-    pools_.task_closed(change, number);
+    change.send(core::TaskClosed{number});
     finish(change);
     reply(done, EmptyResponse{});
   });
