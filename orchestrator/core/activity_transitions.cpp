@@ -56,7 +56,7 @@ Ended retry_or(Transition& run, ActivityRef ref, const Failure& failure,
   ActivityAttempt next;
   next.attempt = activity.attempt.attempt + 1;
   next.scheduled_time = run.now() + verdict.wait;
-  next.offered = false;
+  next.waits_for_retry = true;
   next.identity = activity.attempt.identity;
   next.last_heartbeat_time = activity.attempt.last_heartbeat_time;
   next.heartbeat_details = activity.attempt.heartbeat_details;
@@ -94,7 +94,7 @@ TimeoutType expired_timeout(const ActivityState& activity) {
 
 void start_activity(Transition& run, ActivityRef ref, std::string identity, std::int64_t nonce) {
   ActivityState& activity = pending(run, ref);
-  ENSURE(!is_set(activity.attempt.started_time) && activity.attempt.offered);
+  ENSURE(!is_set(activity.attempt.started_time) && !activity.attempt.waits_for_retry);
   activity.attempt.started_time = run.now();
   activity.attempt.identity = std::move(identity);
   activity.attempt.nonce = nonce;

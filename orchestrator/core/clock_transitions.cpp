@@ -30,8 +30,8 @@ bool fire_activity(Transition& run, Time due) {
       time_out_activity(run, {id});
       return true;
     }
-    if (!activity.attempt.offered && activity.attempt.scheduled_time == due) {
-      activity.attempt.offered = true;
+    if (activity.attempt.waits_for_retry && activity.attempt.scheduled_time == due) {
+      activity.attempt.waits_for_retry = false;
       run.offer_activity(id);
       return true;
     }

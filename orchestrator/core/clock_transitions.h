@@ -9,7 +9,7 @@ namespace permit::core {
 
 // Everything that is due at `now`, in the order of the due times: a lease timer that was due before
 // its backstop is written before it, even if the server was down for both. An activity whose retry
-// has come up is marked offered; the caller puts it on its queue.
+// has come up waits no longer; the caller puts it on its queue.
 void fire_due(Transition& run);
 
 // Renews a managed permit: min(now + lease, start + max_hold). No event, no task. Returns the

@@ -29,7 +29,7 @@ void check_run(const RunState& state) {
   }
   for (const auto& [id, activity] : state.activities) {
     ENSURE(id > 0 && id < state.next_event_id);
-    ENSURE(activity.attempt.offered || !is_set(activity.attempt.started_time));
+    ENSURE(!activity.attempt.waits_for_retry || !is_set(activity.attempt.started_time));
   }
   for (const auto& [id, child] : state.children) {
     ENSURE(id > 0 && id < state.next_event_id);

@@ -316,7 +316,7 @@ Time next_due(const RunState& state) {
   for (const auto& [id, activity] : state.activities) {
     if (activity.closed) continue;
     due = std::min(due, activity_due(activity));
-    if (!activity.attempt.offered) due = std::min(due, activity.attempt.scheduled_time);
+    if (activity.attempt.waits_for_retry) due = std::min(due, activity.attempt.scheduled_time);
   }
   return due;
 }

@@ -42,9 +42,9 @@ BOOST_DESCRIBE_STRUCT(WorkflowTaskState, (),
 // so that a heartbeat rewrites only this.
 struct ActivityAttempt {
   std::int32_t attempt = 1;
-  Time scheduled_time{};  // when this attempt may start
-  bool offered = true;    // on the queue; false: a retry that waits for its time
-  Time started_time{};    // set while a worker has it
+  Time scheduled_time{};         // when this attempt may start
+  bool waits_for_retry = false;  // until that time; not on the queue
+  Time started_time{};           // set while a worker has it
   std::int64_t nonce = 0;
   std::string identity;
   Time last_heartbeat_time{};
@@ -53,7 +53,7 @@ struct ActivityAttempt {
   Time last_complete_time{};
 };
 BOOST_DESCRIBE_STRUCT(ActivityAttempt, (),
-                      (attempt, scheduled_time, offered, started_time, nonce, identity,
+                      (attempt, scheduled_time, waits_for_retry, started_time, nonce, identity,
                        last_heartbeat_time, heartbeat_details, last_failure, last_complete_time))
 
 struct ActivityState {

@@ -222,7 +222,7 @@ bool Change::take(const Matching::QueueKey& queue, const Offer& offer,
   const auto activity = state->activities.find(offer.scheduled_event_id);
   if (activity == state->activities.end() || activity->second.closed) return false;
   const core::ActivityAttempt& attempt = activity->second.attempt;
-  if (!attempt.offered || is_set(attempt.started_time)) return false;
+  if (attempt.waits_for_retry || is_set(attempt.started_time)) return false;
   step(*state, [&](core::Transition& t) {
     core::start_activity(t, {offer.scheduled_event_id}, identity, parts_.ids.nonce());
   });
@@ -250,7 +250,8 @@ void Change::write_activities(const core::RunState& state, const Touched& touche
     store::ActivityRow row;
     row.scheduled_event_id = id;
     const core::ActivityAttempt& attempt = activity->second.attempt;
-    if (attempt.offered && !is_set(attempt.started_time) && !activity->second.closed) {
+    const bool waits = attempt.waits_for_retry || is_set(attempt.started_time);
+    if (!waits && !activity->second.closed) {
       row.offered_on = activity->second.scheduled.task_queue.name;
     }
     write_json(attempt, row.attempt_json);

@@ -351,7 +351,7 @@ PendingActivityInfo activity_info(const core::ActivityState& activity) {
   info.last_failure = attempt.last_failure;
   info.last_worker_identity = attempt.identity;
   info.last_attempt_complete_time = attempt.last_complete_time;
-  if (!attempt.offered) info.next_attempt_schedule_time = attempt.scheduled_time;
+  if (attempt.waits_for_retry) info.next_attempt_schedule_time = attempt.scheduled_time;
   info.priority = activity.scheduled.priority;
   return info;
 }
