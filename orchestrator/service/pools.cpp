@@ -1,6 +1,7 @@
 #include "orchestrator/service/pools.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "orchestrator/core/clock_transitions.h"
 #include "orchestrator/core/validate.h"
@@ -26,6 +27,8 @@ std::set<SlotName> names_of(const PoolSettings& settings) {
   for (const SlotSetting& slot : settings.slots) names.insert(slot.slot);
   return names;
 }
+
+constexpr double token_error = 1e-9;  // of sums of fractions
 
 double tokens_at(const PoolSettings& settings, Time now) {
   const double elapsed = static_cast<double>((now - settings.tokens_at).count()) / 1e6;
@@ -172,6 +175,11 @@ std::optional<PermitFailure> Pools::check_possible(Change& change, const Pool& p
                    "asked for " + std::to_string(count) + " slots of pool " + pool.name.value +
                        ", which has " + std::to_string(wanted.size()) + " that would do");
   }
+  if (pool.settings.rate && static_cast<double>(count) > pool.settings.rate->burst) {
+    return failure(PermitFailureKind::too_many, "asked for " + std::to_string(count) +
+                                                    " slots of pool " + pool.name.value +
+                                                    " at once, more than the burst of its rate");
+  }
   if (!waiter.parent || wanted.empty()) return std::nullopt;
   std::size_t others = 0;
   for (const SlotName& slot : wanted) {
@@ -312,8 +320,10 @@ std::set<SlotName> Pools::serve_line(Change& change, Pool& pool) {
     if (order == PermitOrder::any) {
       any.push_back(id);
     } else if (!serve_one(change, pool, id, free)) {
-      // Strict: what the head could use is kept for it.
-      for (const SlotName& slot : candidates(pool, *pool.line.find(id))) free.erase(slot);
+      // Strict: what the head could use is kept for it, slots as well as tokens.
+      const Waiter& head = *pool.line.find(id);
+      if (has_slots(pool, head, free)) return {};
+      for (const SlotName& slot : candidates(pool, head)) free.erase(slot);
     }
   }
   for (std::size_t i = any.size(); i > 1; --i) std::swap(any[i - 1], any[random_.below(i)]);
@@ -322,6 +332,15 @@ std::set<SlotName> Pools::serve_line(Change& change, Pool& pool) {
     serve_one(change, pool, id, free);
   }
   return free;
+}
+
+// Whether the slots it asks for are there; then only tokens may be missing.
+bool Pools::has_slots(const Pool& pool, const Waiter& waiter,
+                      const std::set<SlotName>& free) const {
+  const std::vector<SlotName> wanted = candidates(pool, waiter);
+  const auto there = std::count_if(wanted.begin(), wanted.end(),
+                                   [&](const SlotName& slot) { return free.contains(slot); });
+  return there >= waiter.request.count;
 }
 
 bool Pools::serve_one(Change& change, Pool& pool, std::int64_t id, std::set<SlotName>& free) {
@@ -593,16 +612,26 @@ void Pools::sleeper_changed(Change& change, const PoolName& name, const core::Ru
   serve(change, pool);
 }
 
+// The one that sleeps longest, of runs that are not awake already.
+const Pools::Sleeper* Pools::sleeper_to_wake(const Pool& pool) const {
+  for (const auto& [id, sleeper] : pool.sleepers) {
+    if (!pool.woken.contains(sleeper.run)) return &sleeper;
+  }
+  return nullptr;
+}
+
 // Level-triggered: as many are awake as there are slots to try for, no more.
 void Pools::wake_sleepers(Change& change, Pool& pool, std::size_t free) {
   std::erase_if(pool.woken, [&](const auto& wake) { return wake.second <= change.now(); });
-  if (pool.settings.rate && tokens_at(pool.settings, change.now()) < 1) return;
+  if (pool.settings.rate) {
+    const double tokens = tokens_at(pool.settings, change.now()) + token_error;
+    free = std::min(free, static_cast<std::size_t>(tokens));
+  }
   while (free > pool.woken.size()) {
-    auto next = pool.sleepers.begin();
-    while (next != pool.sleepers.end() && pool.woken.contains(next->second.run)) ++next;
-    if (next == pool.sleepers.end()) return;
-    const Sleeper sleeper = next->second;
-    pool.sleepers.erase(next);
+    const Sleeper* next = sleeper_to_wake(pool);
+    if (next == nullptr) return;
+    const Sleeper sleeper = *next;
+    pool.sleepers.erase(sleeper.id);
     erase_row(change, sleeper.id);
     core::RunState& run = change.run(sleeper.run);
     const auto timer = run.timers.find(sleeper.timer_id);
@@ -632,24 +661,36 @@ bool Pools::take_tokens(Change& change, Pool& pool, std::size_t count) {
   PoolSettings& settings = pool.settings;
   if (!settings.rate) return true;
   const double tokens = tokens_at(settings, change.now());
-  if (tokens + 1e-9 < static_cast<double>(count)) return false;
+  if (tokens + token_error < static_cast<double>(count)) return false;
   settings.tokens = tokens - static_cast<double>(count);
   settings.tokens_at = change.now();
   save(change, pool);
   return true;
 }
 
-// When the head of the line, or a sleeper, could be served by the rate.
+// When the rate alone will let somebody have what they ask for: who has the slots and lacks tokens.
 Time Pools::next_token(const Pool& pool) const {
   const PoolSettings& settings = pool.settings;
-  if (!settings.rate || (pool.line.empty() && pool.sleepers.empty())) return never;
-  if (grantable(pool).empty()) return never;
-  double need = 1;
-  if (!pool.line.empty()) need = static_cast<double>(pool.line.begin()->second.request.count);
+  if (!settings.rate) return never;
+  std::set<SlotName> free = grantable(pool);
+  double need = 0;
+  for (const auto& [key, waiter] : pool.line) {
+    const auto count = static_cast<double>(waiter.request.count);
+    if (has_slots(pool, waiter, free)) {
+      need = need == 0 ? count : std::min(need, count);
+      if (key.order == PermitOrder::fair) break;
+    } else if (key.order == PermitOrder::fair) {
+      for (const SlotName& slot : candidates(pool, waiter)) free.erase(slot);
+    }
+  }
+  if (need == 0 && free.size() > pool.woken.size() && sleeper_to_wake(pool) != nullptr) {
+    need = static_cast<double>(pool.woken.size() + 1);
+  }
+  if (need > settings.rate->burst) return never;
   const double missing = need - settings.tokens;
-  if (missing <= 0) return never;  // the head waits for slots, not for the rate
+  if (missing <= 0) return never;
   const double wait = missing / settings.rate->per_second * 1e6;
-  return settings.tokens_at + Duration(static_cast<std::int64_t>(wait) + 1);
+  return settings.tokens_at + Duration(static_cast<std::int64_t>(std::ceil(wait)));
 }
 
 // --- Time ---
@@ -661,6 +702,8 @@ void Pools::restarted(Time now) {
       if (!waiter.request_id.empty()) pool.line.set_expiry(key.id, now + ticket_patience);
     }
     schedule(pool);
+    // Who was awake is not known any more: the first batch looks whom to wake.
+    if (!pool.sleepers.empty()) set_due(pool, now);
   }
 }
 
@@ -669,6 +712,10 @@ void Pools::schedule(Pool& pool) {
   if (!pool.sleepers.empty()) {
     for (const auto& [run, lapses] : pool.woken) due = std::min(due, lapses);
   }
+  set_due(pool, due);
+}
+
+void Pools::set_due(const Pool& pool, Time due) {
   Time& known = due_of_.try_emplace(pool.name, never).first->second;
   if (known == due) return;
   due_.erase({known, pool.name});

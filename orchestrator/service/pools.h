@@ -142,6 +142,7 @@ class Pools {
   std::set<SlotName> grantable(const Pool& pool) const;
   void serve(Change& change, Pool& pool);
   std::set<SlotName> serve_line(Change& change, Pool& pool);
+  bool has_slots(const Pool& pool, const Waiter& waiter, const std::set<SlotName>& free) const;
   bool serve_one(Change& change, Pool& pool, std::int64_t id, std::set<SlotName>& free);
   void wake_sleepers(Change& change, Pool& pool, std::size_t free);
   void grant(Change& change, Pool& pool, const Waiter& waiter, const std::vector<SlotName>& slots);
@@ -150,7 +151,9 @@ class Pools {
   void refuse(Change& change, const Waiter& waiter, PermitFailure failure);
   void drop(Change& change, Pool& pool, std::int64_t id);
   void refuse_impossible(Change& change, Pool& pool);
+  const Sleeper* sleeper_to_wake(const Pool& pool) const;
   void schedule(Pool& pool);
+  void set_due(const Pool& pool, Time due);
   bool take_tokens(Change& change, Pool& pool, std::size_t count);
   Time next_token(const Pool& pool) const;
 
