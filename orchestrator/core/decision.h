@@ -89,7 +89,7 @@ struct SleeperChanged {
   RunNumber run;
   PoolName pool;
 };
-// A run's workflow task has closed: a wake that the run was given is spent, or was not needed.
+// A run's workflow task has closed, or the run: a wake that it was given is spent or not needed.
 struct TaskClosed {
   RunNumber run;
 };

@@ -76,9 +76,11 @@ void Change::record(core::RunState& state, core::Decision decision) {
 
 void Change::step(core::RunState& state, const std::function<void(core::Transition&)>& transition) {
   touched(state.number);  // first, so that a throw makes us forget the run
+  const bool was_open = state.is_open();
   core::Transition run(state, context_);
   transition(run);
   record(state, run.take());
+  if (was_open && !state.is_open()) send(core::TaskClosed{state.number});
 }
 
 core::RunState& Change::start_run(NewRun new_run) {
