@@ -386,6 +386,7 @@ void Service::release(HolderRequest request, Done<PermitInfo> done) {
   submit(done, [this, request = std::move(request), done] {
     Change change(parts_, now_);
     core::RunState& permit = held_by(change, request);
+    if (permit.lease_timer_fired) throw lease_lost(permit);
     // What the signal would lead to, without waiting for a worker: the run records the release and
     // ends with its result in the same commit.
     change.step(permit, [](core::Transition& t) {
