@@ -55,6 +55,12 @@ event::StartChildWorkflowExecutionFailed start_failed(const core::StartChild& me
   return failed;
 }
 
+// Not even a reuse policy that terminates lets a child have the id of the run that starts it.
+bool takes_parents_id(Change& change, const core::StartChild& message) {
+  const core::RunState& parent = change.run(message.parent.run);
+  return parent.is_open() && parent.workflow_id == message.attributes.workflow_id;
+}
+
 }  // namespace
 
 void Change::deliver(core::StartChild& message) {
@@ -72,7 +78,8 @@ void Change::deliver(core::StartChild& message) {
       tell(message.parent, start_failed(message, std::move(refusal)));
       return;
     }
-  } else if (!may_start(*this, child, c.workflow_id_reuse_policy,
+  } else if (takes_parents_id(*this, message) ||
+             !may_start(*this, child, c.workflow_id_reuse_policy,
                         WorkflowIdConflictPolicy::unspecified)) {
     tell(message.parent, start_failed(message, std::nullopt));
     return;
