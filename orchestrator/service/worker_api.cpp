@@ -332,6 +332,14 @@ void Service::fail_workflow_task(RespondWorkflowTaskFailedRequest request,
     core::RunState& run = run_of_task(change, request.task_token);
     const RunNumber number = run.number;
     change.step(run, [&](core::Transition& t) {
+      if (request.cause == WorkflowTaskFailedCause::grpc_message_too_large) {
+        // No retry would make the answer smaller.
+        event::WorkflowExecutionTerminated terminated;
+        terminated.reason = "the worker's answer is larger than a message may be";
+        terminated.identity = "permit-server";
+        core::terminate(t, std::move(terminated));
+        return;
+      }
       core::fail_workflow_task(t, {request.cause, request.failure, request.identity});
     });
     change.send(core::TaskClosed{number});
@@ -403,7 +411,8 @@ Service::ActivityAction Service::heartbeat_action(std::optional<Payloads> detail
     finish(change);
     if (!permit_run_id.empty()) {
       const core::RunState* permit = change.run_by_id(permit_run_id);
-      if (permit != nullptr && permit->is_open()) {
+      if (permit != nullptr && permit->is_open() &&
+          permit->started.parent_workflow_execution == run.execution()) {
         response.permit_deadline = permit->volatile_state.permit_deadline;
       }
     }
