@@ -37,6 +37,10 @@ std::string plain_path(const std::string& path) {
   return path.starts_with("file:") ? "./" + path : path;
 }
 
+// SQLite's memory statistics take a mutex at every allocation, and nobody asks for them. Counts
+// before SQLite's first use in the process only; later it is refused, and all goes on as it was.
+void keep_no_statistics() { sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); }
+
 bool harmless_to_checkpoint(int code) {
   const int primary = code & 0xff;
   return primary == SQLITE_OK || primary == SQLITE_BUSY || primary == SQLITE_LOCKED ||
@@ -104,6 +108,7 @@ void Database::open() {
     throw StoreFailed(SQLITE_CANTOPEN, "the database needs a file; its path is '" + path + "'");
   }
   const bool default_vfs = options_.vfs.empty() || options_.mode == Mode::in_memory;
+  keep_no_statistics();
   sqlite3* connection = nullptr;
   const int code = sqlite3_open_v2(path.c_str(), &connection, flags,
                                    default_vfs ? nullptr : options_.vfs.c_str());
