@@ -99,26 +99,25 @@ bool same_request(const event::WorkflowExecutionStarted& made,
 
 }  // namespace
 
-// The run that this very request has made already, if it is repeated.
-core::RunState* Service::existing_start(Change& change,
-                                        const StartWorkflowExecutionRequest& request) {
-  if (request.request_id.empty()) return nullptr;
-  core::RunState* latest = change.latest_run(request.namespace_, request.workflow_id);
-  if (latest == nullptr || latest->started.request_id != request.request_id) return nullptr;
-  const std::string first = history_text(latest->number, 1, 2);
+// Whether it is this very request, repeated, that has made the run.
+bool Service::is_repeated(const core::RunState& run, const StartWorkflowExecutionRequest& request) {
+  if (request.request_id.empty() || run.started.request_id != request.request_id) return false;
+  const std::string first = history_text(run.number, 1, 2);
   const auto events = read_json<std::vector<Event>>(first);
   ENSURE(events.size() == 1);
-  if (!same_request(std::get<event::WorkflowExecutionStarted>(events[0].attributes), request)) {
-    throw Error(ErrorCode::already_exists, "REQUEST_ID_REUSED",
-                "this requestId was used for another start; use a fresh one");
+  if (same_request(std::get<event::WorkflowExecutionStarted>(events[0].attributes), request)) {
+    return true;
   }
-  return latest;
+  throw Error(ErrorCode::already_exists, "REQUEST_ID_REUSED",
+              "this requestId was used for another start; use a fresh one");
 }
 
 StartWorkflowExecutionResponse Service::start_in(Change& change,
                                                  StartWorkflowExecutionRequest& request) {
-  if (core::RunState* same = existing_start(change, request)) return start_response(*same, true);
-  core::RunState* open = change.open_run(request.namespace_, request.workflow_id);
+  // An open run of an id is always its latest: another could not start before it had closed.
+  core::RunState* latest = change.latest_run(request.namespace_, request.workflow_id);
+  if (latest != nullptr && is_repeated(*latest, request)) return start_response(*latest, true);
+  core::RunState* open = latest != nullptr && latest->is_open() ? latest : nullptr;
   const bool is_permit = core::has_permit_prefix(request.workflow_id);
   if (open != nullptr && is_permit) throw already_started(*open);
   if (open != nullptr &&
@@ -132,8 +131,8 @@ StartWorkflowExecutionResponse Service::start_in(Change& change,
     if (auto refusal = pools_.admit_plain(change, run)) {
       throw Error(ErrorCode::already_exists, "PERMIT_REFUSED", refusal->message);
     }
-  } else if (!may_start(change, run, reuse, conflict)) {
-    throw already_started(*change.latest_run(request.namespace_, request.workflow_id));
+  } else if (!may_start(change, latest, reuse, conflict)) {
+    throw already_started(*latest);
   }
   const core::RunState& started = change.start_run(std::move(run));
   if (is_permit) pools_.granted_plain(change, started);

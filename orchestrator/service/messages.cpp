@@ -79,7 +79,7 @@ void Change::deliver(core::StartChild& message) {
       return;
     }
   } else if (takes_parents_id(*this, message) ||
-             !may_start(*this, child, c.workflow_id_reuse_policy,
+             !may_start(*this, latest_run(namespace_, c.workflow_id), c.workflow_id_reuse_policy,
                         WorkflowIdConflictPolicy::unspecified)) {
     tell(message.parent, start_failed(message, std::nullopt));
     return;

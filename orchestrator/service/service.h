@@ -203,7 +203,7 @@ class Service {
                               const WorkflowExecution& execution,
                               const RunId& first_run_id = RunId());
   StartWorkflowExecutionResponse start_in(Change& change, StartWorkflowExecutionRequest& request);
-  core::RunState* existing_start(Change& change, const StartWorkflowExecutionRequest& request);
+  bool is_repeated(const core::RunState& run, const StartWorkflowExecutionRequest& request);
   PollWorkflowTaskQueueResponse task_for(const core::RunState& state);
   PollActivityTaskQueueResponse activity_for(const core::RunState& state, std::int64_t id);
   std::optional<GetWorkflowExecutionHistoryResponse> history_page(

@@ -23,10 +23,10 @@ bool may_follow(const core::RunState& closed, WorkflowIdReusePolicy reuse) {
 
 }  // namespace
 
-bool may_start(Change& change, const NewRun& run, WorkflowIdReusePolicy reuse,
+bool may_start(Change& change, core::RunState* latest, WorkflowIdReusePolicy reuse,
                WorkflowIdConflictPolicy conflict) {
-  core::RunState* open = change.open_run(run.namespace_, run.workflow_id);
-  if (open != nullptr) {
+  if (latest == nullptr) return true;
+  if (latest->is_open()) {
     if (reuse != WorkflowIdReusePolicy::terminate_if_running &&
         conflict != WorkflowIdConflictPolicy::terminate_existing) {
       return false;
@@ -34,15 +34,14 @@ bool may_start(Change& change, const NewRun& run, WorkflowIdReusePolicy reuse,
     event::WorkflowExecutionTerminated terminated;
     terminated.reason = "TerminateIfRunning WorkflowIdReusePolicy: a new run takes the id";
     terminated.identity = "permit-server";
-    change.step(*open, [&](core::Transition& t) { core::terminate(t, std::move(terminated)); });
+    change.step(*latest, [&](core::Transition& t) { core::terminate(t, std::move(terminated)); });
     return true;
   }
   if (reuse == WorkflowIdReusePolicy::unspecified ||
       reuse == WorkflowIdReusePolicy::allow_duplicate) {
     return true;
   }
-  const core::RunState* latest = change.latest_run(run.namespace_, run.workflow_id);
-  return latest == nullptr || may_follow(*latest, reuse);
+  return may_follow(*latest, reuse);
 }
 
 Error already_started(const core::RunState& in_the_way) {

@@ -7,9 +7,9 @@
 
 namespace permit::service {
 
-// For starts that report a refusal as an event (children). TERMINATE_IF_RUNNING ends the open run
-// in the same commit.
-bool may_start(Change& change, const NewRun& run, WorkflowIdReusePolicy reuse,
+// Whether a run may start under an id whose latest run is `latest`, if it has any. Where a policy
+// says so, an open one is ended in the same commit.
+bool may_start(Change& change, core::RunState* latest, WorkflowIdReusePolicy reuse,
                WorkflowIdConflictPolicy conflict);
 
 // The 409 that names the run in the way.
