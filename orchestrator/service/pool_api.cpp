@@ -291,13 +291,13 @@ void Service::answer_settled(const std::vector<Pools::Settled>& settled) {
 // Nobody waits on the line for this ticket any more; it stays in line for a while, to be asked for
 // again.
 void Service::start_patience(const AcquireWait& wait) {
-  jobs_.push_back({[this, pool = wait.pool, ticket = wait.ticket] {
-                     if (pools_.find(pool) == nullptr) return;
-                     Change change(parts_, now_);
-                     pools_.keep_ticket_until(change, pool, ticket, now_ + ticket_patience);
-                     finish(change);
-                   },
-                   [](const Error&) {}});
+  const Done<EmptyResponse> nobody([](const Result<EmptyResponse>&) {});
+  submit(nobody, [this, pool = wait.pool, ticket = wait.ticket] {
+    if (pools_.find(pool) == nullptr) return;
+    Change change(parts_, now_);
+    pools_.keep_ticket_until(change, pool, ticket, now_ + ticket_patience);
+    finish(change);
+  });
 }
 
 void Service::leave_acquire_wait(std::int64_t id) {

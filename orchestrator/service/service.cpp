@@ -63,9 +63,9 @@ bool Service::run_batch() {
     fire_due();
     std::size_t taken = 0;
     for (; !jobs_.empty() && taken < options_.batch_requests_max; ++taken) {
-      Job job = std::move(jobs_.front());
+      const std::unique_ptr<Job> job = std::move(jobs_.front());
       jobs_.pop_front();
-      run_job(job);
+      run_job(*job);
     }
     retain();
     const bool writes = store_.in_batch();
@@ -87,7 +87,7 @@ void Service::run_job(Job& job) {
   const std::size_t replies_before = replies_.size();
   const auto refuse = [&](const Error& error) {
     replies_.resize(replies_before);
-    replies_.push_back({[refuse_job = job.refuse, error] { refuse_job(error); }, job.refuse});
+    replies_.push_back(job.refusal(error));
   };
   try {
     job.decide();
@@ -111,17 +111,17 @@ void Service::run_job(Job& job) {
 
 void Service::commit_batch() {
   if (store_.in_batch()) store_.commit(now_);
-  std::vector<PendingReply> replies = std::move(replies_);
+  const std::vector<std::unique_ptr<Reply>> replies = std::move(replies_);
   replies_.clear();
-  for (PendingReply& reply : replies) reply.send();
+  for (const std::unique_ptr<Reply>& reply : replies) reply->send();
 }
 
 // Nothing of the batch is on disk: memory goes back to what is, and everybody is told.
 void Service::fail_batch(const Error& error) {
   recover();
-  std::vector<PendingReply> replies = std::move(replies_);
+  const std::vector<std::unique_ptr<Reply>> replies = std::move(replies_);
   replies_.clear();
-  for (PendingReply& reply : replies) reply.refuse(error);
+  for (const std::unique_ptr<Reply>& reply : replies) reply->refuse(error);
   retry_at_ = now_ + std::chrono::seconds(1);
 }
 

@@ -19,16 +19,10 @@
 #include "orchestrator/service/change.h"
 #include "orchestrator/service/clock.h"
 #include "orchestrator/service/identifiers.h"
+#include "orchestrator/service/job.h"
 #include "orchestrator/service/pools.h"
 
 namespace permit::service {
-
-template <class T>
-using Result = std::variant<T, Error>;
-
-// Called once, after the commit that holds what the answer says.
-template <class T>
-using Done = std::function<void(Result<T>)>;
 
 struct Options {
   core::Limits limits;
@@ -135,14 +129,6 @@ class Service {
   const BatchSizes& batch_sizes() const { return batch_sizes_; }
 
  private:
-  struct Job {
-    std::function<void()> decide;
-    std::function<void(const Error&)> refuse;
-  };
-  struct PendingReply {
-    std::function<void()> send;
-    std::function<void(const Error&)> refuse;
-  };
   struct HistoryWait {
     GetWorkflowExecutionHistoryRequest request;
     RunNumber run;
@@ -166,20 +152,17 @@ class Service {
     std::int64_t nonce = 0;  // of the hand-out; part of its token
   };
 
-  template <class T>
-  void submit(Done<T> done, std::function<void()> decide) {
-    jobs_.push_back({std::move(decide), [done](const Error& error) { done(error); }});
+  template <class T, class Decide>
+  void submit(const Done<T>& done, Decide decide) {
+    jobs_.push_back(std::make_unique<JobOf<T, Decide>>(done, std::move(decide)));
   }
   template <class T>
   void reply(const Done<T>& done, T value) {
-    auto held = std::make_shared<T>(std::move(value));
-    replies_.push_back(
-        {[done, held] { done(std::move(*held)); }, [done](const Error& error) { done(error); }});
+    replies_.push_back(std::make_unique<ReplyOf<T>>(done, std::move(value)));
   }
   template <class T>
   void refuse(const Done<T>& done, Error error) {
-    replies_.push_back({[done, error = std::move(error)] { done(error); },
-                        [done](const Error& other) { done(other); }});
+    replies_.push_back(std::make_unique<ReplyOf<T>>(done, std::move(error)));
   }
   void run_job(Job& job);
   void fire_due();
@@ -253,8 +236,8 @@ class Service {
   Time retry_at_{};       // after a failed commit, time's work waits this long
   bool writing_ = false;  // a change's rows are going into the batch
   BatchSizes batch_sizes_;
-  std::deque<Job> jobs_;
-  std::vector<PendingReply> replies_;
+  std::deque<std::unique_ptr<Job>> jobs_;
+  std::vector<std::unique_ptr<Reply>> replies_;
   std::int64_t last_wait_id_ = 0;
   std::set<RunNumber> stuck_;          // broken by a bug; time passes them by until a restart
   std::set<RunNumber> started_tasks_;  // runs whose workflow task a worker has
