@@ -1,5 +1,8 @@
 #include "orchestrator/service/change.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "orchestrator/core/activity_transitions.h"
 #include "orchestrator/core/client_transitions.h"
 #include "orchestrator/core/worker_transitions.h"
@@ -66,21 +69,16 @@ Change::Touched& Change::touched(RunNumber number) {
 
 void Change::record(core::RunState& state, core::Decision decision) {
   Touched& touched = this->touched(state.number);
-  for (Event& event : decision.events) touched.events.push_back(std::move(event));
+  if (touched.events.empty()) {
+    touched.events = std::move(decision.events);
+  } else {
+    std::move(decision.events.begin(), decision.events.end(), std::back_inserter(touched.events));
+  }
   for (core::Message& message : decision.messages) messages_.push_back(std::move(message));
   for (const std::int64_t id : decision.activities_offered)
     touched.activities_offered.push_back(id);
   for (const std::int64_t id : decision.activities_changed) touched.activities_changed.insert(id);
   touched.task_offered = touched.task_offered || decision.workflow_task_offered;
-}
-
-void Change::step(core::RunState& state, const std::function<void(core::Transition&)>& transition) {
-  touched(state.number);  // first, so that a throw makes us forget the run
-  const bool was_open = state.is_open();
-  core::Transition run(state, context_);
-  transition(run);
-  record(state, run.take());
-  if (was_open && !state.is_open()) send(core::TaskClosed{state.number});
 }
 
 core::RunState& Change::start_run(NewRun new_run) {
@@ -120,9 +118,8 @@ void Change::claim_workflow_task(RunNumber run, std::string identity) {
 void Change::settle() {
   for (;;) {
     while (!messages_.empty()) {
-      core::Message message = std::move(messages_.front());
-      messages_.pop_front();
-      std::visit([this](auto& m) { deliver(m); }, message);
+      std::vector<core::Message> messages = std::exchange(messages_, {});
+      for (core::Message& message : messages) std::visit([this](auto& m) { deliver(m); }, message);
     }
     for (std::size_t i = 0; i < order_.size(); ++i) finish(run(order_[i]));
     if (messages_.empty()) break;

@@ -4,7 +4,6 @@
 // Lives on the engine thread, within one request.
 #pragma once
 
-#include <deque>
 #include <functional>
 #include <map>
 #include <set>
@@ -58,7 +57,15 @@ class Change {
   // --- Deciding ---
   core::RunState& start_run(NewRun run);
   // Applies a transition to a run; its events and messages become part of this change.
-  void step(core::RunState& state, const std::function<void(core::Transition&)>& transition);
+  template <class Act>
+  void step(core::RunState& state, const Act& act) {
+    touched(state.number);  // first, so that a throw makes us forget the run
+    const bool was_open = state.is_open();
+    core::Transition transition(state, context_);
+    act(transition);
+    record(state, transition.take());
+    if (was_open && !state.is_open()) send(core::TaskClosed{state.number});
+  }
   // A signal, and for `renew` on a permit what it stands for.
   void signal(core::RunState& target, event::WorkflowExecutionSignaled signaled);
   // The run's volatile part changes without an event (a heartbeat, a renewal).
@@ -133,7 +140,7 @@ class Change {
   std::map<RunNumber, Touched> touched_;
   std::vector<RunNumber> order_;
   std::map<std::pair<std::string, WorkflowId>, RunNumber> started_;  // by this change, latest
-  std::deque<core::Message> messages_;
+  std::vector<core::Message> messages_;
   std::map<RunNumber, std::string> claims_;
   std::set<RunNumber> claims_granted_;
   std::vector<Match> matches_;
