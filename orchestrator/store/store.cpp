@@ -81,10 +81,15 @@ struct Store::Statements {
   Statement insert_run{database, "INSERT INTO runs (" RUN_COLUMNS
                                  ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
                                  "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"};
+  // SQLite rewrites the index entries of every column that is set, even to what it was: while a run
+  // is open, what only its close changes is left alone.
   Statement update_run{database,
-                       "UPDATE runs SET status = ?, close_time = ?, next_event_id = ?, "
-                       "history_bytes = ?, next_due = ?, offered_on = ?, volatile = ?, "
-                       "deadline = ?, outcome = ?, cause = ? WHERE number = ?"};
+                       "UPDATE runs SET next_event_id = ?, history_bytes = ?, next_due = ?, "
+                       "offered_on = ?, volatile = ?, deadline = ? WHERE number = ?"};
+  Statement close_run{database,
+                      "UPDATE runs SET status = ?, close_time = ?, next_event_id = ?, "
+                      "history_bytes = ?, next_due = ?, offered_on = ?, volatile = ?, "
+                      "deadline = ?, outcome = ?, cause = ? WHERE number = ?"};
   Statement append_history{
       database,
       "INSERT INTO history (run, first_event_id, commit_seq, events) VALUES (?, ?, ?, ?)"};
@@ -296,7 +301,15 @@ void Store::insert_run(const RunRow& row) {
 
 void Store::update_run(const RunRow& row) {
   using Number = std::optional<std::int64_t>;
-  const std::int64_t changed = sql_->update_run.run(
+  if (row.status == WorkflowExecutionStatus::running) {
+    const std::int64_t changed = sql_->update_run.run(
+        row.next_event_id, row.history_bytes, optional_us(row.next_due), row.offered_on,
+        row.volatile_json, row.permit ? Number(to_us(row.permit->deadline)) : Number(),
+        row.number.value);
+    ENSURE(changed == 1);
+    return;
+  }
+  const std::int64_t changed = sql_->close_run.run(
       static_cast<int>(row.status), optional_us(row.close_time), row.next_event_id,
       row.history_bytes, optional_us(row.next_due), row.offered_on, row.volatile_json,
       row.permit ? Number(to_us(row.permit->deadline)) : Number(), ended_outcome(row),
