@@ -63,7 +63,10 @@ core::RunState* Change::run_by_id(const RunId& run_id) {
 
 Change::Touched& Change::touched(RunNumber number) {
   const auto [entry, is_new] = touched_.try_emplace(number);
-  if (is_new) order_.push_back(number);
+  if (is_new) {
+    order_.push_back(number);
+    entry->second.had_activities = !run(number).activities.empty();
+  }
   return entry->second;
 }
 
@@ -281,8 +284,10 @@ void Change::write() {
     if (touched_.at(number).is_new) parts_.store.insert_run(row_of(run(number)));
   }
   for (const RunNumber number : order_) {
-    write_activities(run(number), touched_.at(number));
-    if (!run(number).is_open()) parts_.store.delete_activities(number);
+    const core::RunState& state = run(number);
+    const Touched& touched = touched_.at(number);
+    write_activities(state, touched);
+    if (!state.is_open() && touched.had_activities) parts_.store.delete_activities(number);
     parts_.cache.measure(number);
   }
   for (const auto& write : extra_) write(parts_.store);

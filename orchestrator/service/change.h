@@ -102,6 +102,7 @@ class Change {
  private:
   struct Touched {
     bool is_new = false;
+    bool had_activities = false;  // before this change, so there are rows of them
     std::vector<Event> events;
     bool task_offered = false;
     std::vector<std::int64_t> activities_offered;
