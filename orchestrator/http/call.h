@@ -2,10 +2,10 @@
 #pragma once
 
 #include <charconv>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -20,12 +20,13 @@ void reply_error(Exchange& exchange, const Error& error);
 struct Routes::Call {
   std::shared_ptr<Exchange> exchange;
   std::vector<std::string> segments;
-  std::map<std::string, std::string> variables;  // of the path
+  const std::vector<std::string>* pattern = nullptr;  // of the route
   std::vector<std::pair<std::string, std::string>> query;
   PayloadForm form = PayloadForm::shorthand;
   bool pretty = false;
 
-  const std::string& variable(const std::string& name) const { return variables.at(name); }
+  // The segment that stands for "{name}" in the route's pattern.
+  const std::string& variable(std::string_view name) const;
 
   // A query parameter by its lowerCamelCase name. Given twice is an error.
   std::optional<std::string> parameter(const std::string& name) const;

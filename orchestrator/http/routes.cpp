@@ -2,13 +2,21 @@
 
 #include <algorithm>
 #include <iostream>
+#include <map>
 
 #include "orchestrator/http/call.h"
 #include "orchestrator/http/url.h"
 #include "orchestrator/protocol/base64.h"
+#include "orchestrator/protocol/ensure.h"
 #include "orchestrator/protocol/json_writer.h"
 
 namespace permit::http {
+
+namespace {
+
+bool is_variable(std::string_view segment) { return segment.starts_with('{'); }
+
+}  // namespace
 
 // --- Errors ---
 
@@ -72,6 +80,14 @@ void reply_error(Exchange& exchange, const Error& error) {
 
 // --- Call ---
 
+const std::string& Routes::Call::variable(std::string_view name) const {
+  for (std::size_t i = 0; i < pattern->size(); ++i) {
+    const std::string_view segment = (*pattern)[i];
+    if (is_variable(segment) && segment.substr(1, segment.size() - 2) == name) return segments[i];
+  }
+  throw InvariantViolated("no {" + std::string(name) + "} in the route's pattern");
+}
+
 std::optional<std::string> Routes::Call::parameter(const std::string& name) const {
   std::optional<std::string> value;
   for (const auto& [key, text] : query) {
@@ -131,8 +147,6 @@ std::vector<std::string> segments_of(const std::string& pattern) {
   return segments;
 }
 
-bool is_variable(const std::string& segment) { return segment.starts_with('{'); }
-
 bool matches(const std::vector<std::string>& pattern, const std::vector<std::string>& segments) {
   if (pattern.size() != segments.size()) return false;
   for (std::size_t i = 0; i < pattern.size(); ++i) {
@@ -178,11 +192,7 @@ void Routes::dispatch(Call& call) {
       allowed += (allowed.empty() ? "" : ", ") + route.method;
       continue;
     }
-    for (std::size_t i = 0; i < route.pattern.size(); ++i) {
-      if (!is_variable(route.pattern[i])) continue;
-      const std::string name = route.pattern[i].substr(1, route.pattern[i].size() - 2);
-      call.variables[name] = call.segments[i];
-    }
+    call.pattern = &route.pattern;
     route.handler(call);
     return;
   }

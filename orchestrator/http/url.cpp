@@ -3,15 +3,10 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "orchestrator/protocol/json_text.h"
+
 namespace permit::http {
 namespace {
-
-int hex_value(char digit) {
-  if (digit >= '0' && digit <= '9') return digit - '0';
-  if (digit >= 'a' && digit <= 'f') return digit - 'a' + 10;
-  if (digit >= 'A' && digit <= 'F') return digit - 'A' + 10;
-  return -1;
-}
 
 // Length of the character that `first` opens, 0 if none may open with it.
 std::size_t utf8_length(unsigned char first) {
@@ -60,29 +55,31 @@ std::optional<std::string> decode_query_text(std::string_view text) {
 }  // namespace
 
 bool is_utf8(std::string_view bytes) {
-  while (!bytes.empty()) {
+  for (;;) {
+    const char* plain = plain_end(bytes.data(), bytes.data() + bytes.size());
+    bytes.remove_prefix(static_cast<std::size_t>(plain - bytes.data()));
+    if (bytes.empty()) return true;
     const std::size_t length = utf8_length(static_cast<unsigned char>(bytes[0]));
     if (length == 0 || length > bytes.size()) return false;
     if (!is_utf8_character(bytes.substr(0, length))) return false;
     bytes.remove_prefix(length);
   }
-  return true;
 }
 
 std::optional<std::string> percent_decode(std::string_view text) {
   std::string decoded;
   decoded.reserve(text.size());
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '%') {
-      decoded += text[i];
-      continue;
-    }
-    if (text.size() - i < 3) return std::nullopt;
-    const int high = hex_value(text[i + 1]);
-    const int low = hex_value(text[i + 2]);
+  for (;;) {
+    const std::size_t escape = text.find('%');
+    decoded += text.substr(0, escape);
+    if (escape == std::string_view::npos) break;
+    text.remove_prefix(escape);
+    if (text.size() < 3) return std::nullopt;
+    const int high = hex_value(text[1]);
+    const int low = hex_value(text[2]);
     if (high < 0 || low < 0) return std::nullopt;
     decoded += static_cast<char>(high * 16 + low);
-    i += 2;
+    text.remove_prefix(3);
   }
   if (decoded.find('\0') != std::string::npos || !is_utf8(decoded)) return std::nullopt;
   return decoded;
