@@ -1,5 +1,6 @@
 #include "orchestrator/protocol/time_text.h"
 
+#include <array>
 #include <charconv>
 #include <chrono>
 #include <cstdint>
@@ -98,12 +99,13 @@ minutes parse_offset(Cursor& cursor, bool& ok) {
   return negative ? -offset : offset;
 }
 
-void append_padded(std::int64_t value, int width, std::string& out) {
-  const std::size_t start = out.size();
-  out.resize(start + static_cast<std::size_t>(width), '0');
-  for (std::size_t at = out.size(); at > start; value /= 10) {
-    out[--at] = static_cast<char>('0' + value % 10);
+void append_padded(std::int64_t value, std::size_t width, std::string& out) {
+  std::array<char, 6> digits;
+  auto rest = static_cast<std::uint32_t>(value);
+  for (std::size_t at = width; at > 0; rest /= 10) {
+    digits[--at] = static_cast<char>('0' + rest % 10);
   }
+  out.append(digits.data(), width);
 }
 
 void append_fraction(std::int64_t micros, std::string& out) {
