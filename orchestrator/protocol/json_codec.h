@@ -103,6 +103,8 @@ T read_json(std::string_view text) {
 
 template <class T>
 void write_json(const T& value, std::string& out, PayloadForm form) {
+  constexpr std::size_t usual_size = 512;  // which saves most texts from growing step by step
+  out.reserve(out.size() + usual_size);
   JsonWriter writer{out, form};
   write_value(writer, value);
 }
