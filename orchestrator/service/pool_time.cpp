@@ -1,0 +1,191 @@
+// What time and waking do to pools: sleepers, rates, waits that run out.
+#include <algorithm>
+#include <cmath>
+
+#include "orchestrator/protocol/ensure.h"
+#include "orchestrator/service/pools.h"
+
+namespace permit::service {
+
+namespace {
+
+constexpr double token_error = 1e-9;  // of sums of fractions
+
+double tokens_at(const PoolSettings& settings, Time now) {
+  const double elapsed = static_cast<double>((now - settings.tokens_at).count()) / 1e6;
+  return std::min(settings.rate->burst, settings.tokens + elapsed * settings.rate->per_second);
+}
+
+}  // namespace
+
+// --- Sleepers ---
+
+void Pools::sleeper_changed(Change& change, const PoolName& name, const core::RunState& run) {
+  if (find(name) == nullptr) create(change, name, {});
+  Pool& pool = this->pool(name);
+  std::set<std::string> asleep;
+  if (run.is_open()) {
+    for (const auto& [timer_id, timer] : run.timers) {
+      if (timer.wake_on_pool == name && !timer.fired) asleep.insert(timer_id);
+    }
+  }
+  for (auto it = pool.sleepers.begin(); it != pool.sleepers.end();) {
+    const bool ours = it->second.run == run.number;
+    if (!ours || asleep.erase(it->second.timer_id) > 0) {
+      ++it;
+      continue;
+    }
+    erase_row(change, it->first);
+    it = pool.sleepers.erase(it);
+  }
+  for (const std::string& timer_id : asleep) {
+    Waiter row;
+    row.id = change.next_arrival();
+    row.run = run.number.value;
+    row.timer_id = timer_id;
+    row.since = change.now();
+    save(change, pool, row);
+    pool_of_waiter_[row.id] = name;
+    pool.sleepers[row.id] = {row.id, run.number, timer_id};
+  }
+  if (!run.is_open()) pool.woken.erase(run.number);
+  serve(change, pool);
+}
+
+// The one that sleeps longest, of runs that are not awake already.
+const Pools::Sleeper* Pools::sleeper_to_wake(const Pool& pool) const {
+  for (const auto& [id, sleeper] : pool.sleepers) {
+    if (!pool.woken.contains(sleeper.run)) return &sleeper;
+  }
+  return nullptr;
+}
+
+// Level-triggered: as many are awake as there are slots to try for, no more.
+void Pools::wake_sleepers(Change& change, Pool& pool, std::size_t free) {
+  std::erase_if(pool.woken, [&](const auto& wake) { return wake.second <= change.now(); });
+  if (pool.settings.rate) {
+    const double tokens = tokens_at(pool.settings, change.now()) + token_error;
+    free = std::min(free, static_cast<std::size_t>(tokens));
+  }
+  while (free > pool.woken.size()) {
+    const Sleeper* next = sleeper_to_wake(pool);
+    if (next == nullptr) return;
+    const Sleeper sleeper = *next;
+    pool.sleepers.erase(sleeper.id);
+    erase_row(change, sleeper.id);
+    core::RunState& run = change.run(sleeper.run);
+    const auto timer = run.timers.find(sleeper.timer_id);
+    // Canceled by this very change; the message that says so is on its way.
+    if (timer == run.timers.end() || timer->second.fired) continue;
+    pool.woken[sleeper.run] = change.now() + std::chrono::seconds(1);
+    const std::int64_t started_event_id = timer->second.started_event_id;
+    change.step(run, [&](core::Transition& t) {
+      t.receive(event::TimerFired{sleeper.timer_id, started_event_id});
+    });
+  }
+}
+
+void Pools::task_closed(Change& change, RunNumber run) {
+  load();
+  for (auto& [name, pool] : pools_) {
+    if (pool.woken.erase(run) == 0) continue;
+    dirty_ = true;
+    serve(change, pool);
+  }
+}
+
+// --- Rate ---
+
+// Spent in the granting commit, never while waiting.
+bool Pools::take_tokens(Change& change, Pool& pool, std::size_t count) {
+  PoolSettings& settings = pool.settings;
+  if (!settings.rate) return true;
+  const double tokens = tokens_at(settings, change.now());
+  if (tokens + token_error < static_cast<double>(count)) return false;
+  settings.tokens = tokens - static_cast<double>(count);
+  settings.tokens_at = change.now();
+  save(change, pool);
+  return true;
+}
+
+// When the rate alone will let somebody have what they ask for: who has the slots and lacks tokens.
+Time Pools::next_token(const Pool& pool) const {
+  const PoolSettings& settings = pool.settings;
+  if (!settings.rate) return never;
+  std::set<SlotName> free = grantable(pool);
+  double need = 0;
+  for (const auto& [key, waiter] : pool.line) {
+    const auto count = static_cast<double>(waiter.request.count);
+    if (has_slots(pool, waiter, free)) {
+      need = need == 0 ? count : std::min(need, count);
+      if (key.order == PermitOrder::fair) break;
+    } else if (key.order == PermitOrder::fair) {
+      for (const SlotName& slot : candidates(pool, waiter)) free.erase(slot);
+    }
+  }
+  if (need == 0 && free.size() > pool.woken.size() && sleeper_to_wake(pool) != nullptr) {
+    need = static_cast<double>(pool.woken.size() + 1);
+  }
+  if (need > settings.rate->burst) return never;
+  const double missing = need - settings.tokens;
+  if (missing <= 0) return never;
+  const double wait = missing / settings.rate->per_second * 1e6;
+  return settings.tokens_at + Duration(static_cast<std::int64_t>(std::ceil(wait)));
+}
+
+// --- Time ---
+
+void Pools::restarted(Time now) {
+  load();
+  for (auto& [name, pool] : pools_) {
+    for (const auto& [key, waiter] : pool.line) {
+      if (!waiter.request_id.empty()) pool.line.set_expiry(key.id, now + ticket_patience);
+    }
+    schedule(pool);
+    // Who was awake is not known any more: the first batch looks whom to wake.
+    if (!pool.sleepers.empty()) set_due(pool, now);
+  }
+}
+
+void Pools::schedule(Pool& pool) {
+  Time due = std::min(pool.line.next_expiry(), next_token(pool));
+  if (!pool.sleepers.empty()) {
+    for (const auto& [run, lapses] : pool.woken) due = std::min(due, lapses);
+  }
+  set_due(pool, due);
+}
+
+void Pools::set_due(const Pool& pool, Time due) {
+  Time& known = due_of_.try_emplace(pool.name, never).first->second;
+  if (known == due) return;
+  due_.erase({known, pool.name});
+  known = due;
+  if (due != never) due_.emplace(due, pool.name);
+}
+
+Time Pools::next_due() {
+  load();
+  return due_.empty() ? never : due_.begin()->first;
+}
+
+void Pools::fire_due(Change& change) {
+  load();
+  std::vector<PoolName> names;
+  for (const auto& [due, name] : due_) {
+    if (due > change.now()) break;
+    names.push_back(name);
+  }
+  for (const PoolName& name : names) {
+    Pool& pool = this->pool(name);
+    for (const std::int64_t id : pool.line.expired(change.now())) {
+      const Waiter waiter = *pool.line.find(id);
+      drop(change, pool, id);
+      refuse(change, waiter,
+             PermitFailure{PermitFailureKind::wait_timed_out,
+                           "no slot of pool " + name.value + " came free within the wait timeout"});
+    }
+    serve(change, pool);
+  }
+}
+
+}  // namespace permit::service
