@@ -288,6 +288,20 @@ void Service::answer_settled(const std::vector<Pools::Settled>& settled) {
   }
 }
 
+// After a batch that came to nothing: tickets it had made are gone, and their numbers will be given
+// again.
+void Service::drop_lost_acquire_waits(const Error& error) {
+  for (auto it = acquire_waits_.begin(); it != acquire_waits_.end();) {
+    const Waiter* ticket = pools_.ticket(it->second.pool, it->second.request_id);
+    if (ticket != nullptr && ticket->id == it->second.ticket) {
+      ++it;
+      continue;
+    }
+    refuse(it->second.done, error);
+    it = acquire_waits_.erase(it);
+  }
+}
+
 // Nobody waits on the line for this ticket any more; it stays in line for a while, to be asked for
 // again.
 void Service::start_patience(const AcquireWait& wait) {

@@ -119,6 +119,7 @@ void Service::commit_batch() {
 // Nothing of the batch is on disk: memory goes back to what is, and everybody is told.
 void Service::fail_batch(const Error& error) {
   recover();
+  drop_lost_acquire_waits(error);
   const std::vector<std::unique_ptr<Reply>> replies = std::move(replies_);
   replies_.clear();
   for (const std::unique_ptr<Reply>& reply : replies) reply->refuse(error);
