@@ -3,6 +3,7 @@
 // relative to the start. When it goes, it checks everything there is to check.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -30,7 +31,8 @@ class Cluster {
   // Submits a call and runs batches until nothing is left to do. Empty if the answer is not there
   // yet; `late` is then called with it, whenever it comes.
   template <class T, class Submit>
-  std::optional<service::Result<T>> call(const Submit& submit, service::Done<T> late = {});
+  std::optional<service::Result<T>> call(const Submit& submit,
+                                         std::function<void(service::Result<T>)> late = {});
 
   // Runs batches until nothing is left to do at this instant.
   void settle();
@@ -86,7 +88,8 @@ class Cluster {
 };
 
 template <class T, class Submit>
-std::optional<service::Result<T>> Cluster::call(const Submit& submit, service::Done<T> late) {
+std::optional<service::Result<T>> Cluster::call(const Submit& submit,
+                                                std::function<void(service::Result<T>)> late) {
   struct Answer {
     bool is_late = false;
     std::optional<service::Result<T>> result;
