@@ -1,0 +1,140 @@
+// All histories, read commit by commit from the store, and what must be true of them. It believes
+// events only: outcomes, deadlines, timers and children are worked out again from them.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "orchestrator/core/run_state.h"
+#include "orchestrator/store/store.h"
+#include "tests/simulation/promises.h"
+
+namespace permit::simulation {
+
+struct TimerTrace {
+  std::int64_t started_event_id = 0;
+  Time due{};
+  PoolName wake_on_pool;
+};
+
+struct ChildTrace {
+  ParentClosePolicy policy = ParentClosePolicy::terminate;
+  WorkflowId workflow_id;
+  std::optional<PermitRequest> permit;
+  int priority = 3;
+  bool waits = true;  // neither started nor failed
+  std::vector<WorkflowExecution> open;
+};
+
+struct ActivityTrace {
+  std::string id;
+  bool cancel_requested = false;
+};
+
+struct RunTrace {
+  RunNumber number;
+  WorkflowId workflow_id;
+  RunId run_id;
+  std::string type;
+  std::optional<WorkflowExecution> parent;
+  RunId first_run_id;
+  std::int64_t initiated_event_id = 0;
+  ParentClosePolicy policy = ParentClosePolicy::unspecified;
+  std::optional<PermitGrant> grant;
+  std::optional<PermitRequest> request;
+  std::string request_id;
+  Time started{};
+  std::int64_t started_seq = 0;
+
+  std::vector<Event> events;
+  std::map<std::int64_t, std::size_t> texts;  // of stored rows: first event id → hash
+  std::map<std::string, TimerTrace> timers;
+  std::map<std::int64_t, ChildTrace> children;
+  std::map<std::int64_t, ActivityTrace> activities;
+  std::vector<WorkflowExecution> permits_past;  // that it once held
+  std::int64_t task_scheduled = 0;              // the last one in history
+  bool task_started = false;
+  bool released = false;  // a release before the lease timer
+  bool lease_fired = false;
+  bool cancel_requested = false;
+  bool canceled_by_parent = false;
+  bool told_to_finish = false;
+  int depth = 0;
+
+  bool open = true;
+  Time closed{};
+  std::int64_t closed_seq = 0;
+  std::string how;  // it closed, as the ledger says it
+
+  bool is_permit() const { return grant.has_value(); }
+  WorkflowExecution execution() const { return {workflow_id, run_id}; }
+};
+
+class Ledger {
+ public:
+  Ledger(Promises& promises, Totals& totals) : promises_(promises), totals_(totals) {}
+
+  // After a commit. Reads what is new and checks it.
+  void read(store::Store& store, Time now);
+  // After a restart: what was read before is still there, to the letter.
+  void reread(store::Store& store, Time now);
+  // Everything about every run.
+  void sweep(store::Store& store, Time now);
+
+  RunTrace* find(RunNumber number);
+  const RunTrace* find(const RunId& run_id) const;
+  const std::map<std::int64_t, RunTrace>& runs() const { return runs_; }
+  const std::set<std::int64_t>& open() const { return open_; }
+  // By fence: granted by the commits of the last read().
+  const std::vector<const RunTrace*>& new_grants() const { return new_grants_; }
+  bool permits_changed() const { return permits_changed_; }
+  // When the wake timers fired early that the last task of their run has not seen yet.
+  std::size_t awake(const PoolName& pool, Time now) const;
+  // The permit may have a later deadline from here on.
+  void renewed(const RunId& run_id, Time now, Duration lease);
+
+ private:
+  struct Row {
+    std::int64_t run = 0;
+    std::int64_t first_event_id = 0;
+    std::int64_t commit_seq = 0;
+    std::string events;
+  };
+
+  std::vector<Row> rows_after(store::Store& store, std::int64_t commit_seq);
+  void take(store::Store& store, const Row& row);
+  void apply(RunTrace& run, const Event& event, std::int64_t seq);
+  void start(RunTrace& run, const event::WorkflowExecutionStarted& e, const Event& event,
+             std::int64_t seq);
+  void answer(RunTrace& run, const Event& event);
+  void trace_client(RunTrace& run, const Event& event);
+  void trace_worker(RunTrace& run, const Event& event);
+  void trace_child(RunTrace& run, const Event& event);
+  void close(RunTrace& run, const Event& event, std::int64_t seq);
+  void fire(RunTrace& run, const event::TimerFired& fired, Time at);
+  void check_close(store::Store& store, const RunTrace& run);
+  void check_outcome(store::Store& store, const RunTrace& run);
+  void check_parent_close(const RunTrace& run);
+  void check_child(const RunTrace& child, const core::Volatile& parent_volatile);
+  void check_deadlines(Time now) const;
+  void check_unique() const;
+
+  Promises& promises_;
+  Totals& totals_;
+  std::int64_t seq_ = 0;
+  std::map<std::int64_t, RunTrace> runs_;
+  std::map<RunId, std::int64_t> by_run_id_;
+  std::set<std::int64_t> open_;
+  std::multimap<RunId, std::int64_t> by_parent_;
+  std::map<std::string, std::int64_t> fence_of_slot_;  // the highest granted
+  std::set<std::int64_t> fences_;
+  std::map<RunId, Time> deadline_max_;  // of permits that were renewed
+  std::map<std::pair<std::int64_t, std::string>, std::pair<PoolName, Time>> woken_;
+  std::vector<const RunTrace*> new_grants_;
+  std::vector<const RunTrace*> new_closes_;
+  bool permits_changed_ = false;
+};
+
+}  // namespace permit::simulation

@@ -1,0 +1,59 @@
+// What must be true of pools and their lines between two commits: the order of grants, a line at
+// rest, the rate, no ghosts, and a ledger that adds up.
+#pragma once
+
+#include <map>
+#include <set>
+
+#include "orchestrator/service/pools.h"
+#include "tests/simulation/ledger.h"
+
+namespace permit::simulation {
+
+class LineCheck {
+ public:
+  explicit LineCheck(Totals& totals) : totals_(totals) {}
+
+  // After a commit that ledger has read. `quiet`: nothing is overdue, so the line must be at rest.
+  void check(store::Store& store, const Ledger& ledger, Time now, bool quiet);
+  // An operator changed the pool in this batch: what rules held during it is not known.
+  void pool_changed(const PoolName& name) { changed_.insert(name); }
+  // The server was started again: tickets may have left, what was known of wakes is gone.
+  void restarted() { restarted_ = true; }
+  // Σ outcomes + held = grants, for every slot.
+  void check_counts(store::Store& store, const Ledger& ledger);
+
+  const std::map<std::int64_t, service::Waiter>& waiters() const { return waiters_; }
+  const std::map<PoolName, service::PoolSettings>& pools() const { return pools_; }
+
+ private:
+  using Waiters = std::map<std::int64_t, service::Waiter>;
+  struct Bucket {
+    double tokens = 0;
+    Time at{};
+  };
+
+  void load(store::Store& store);
+  void check_order(const Ledger& ledger, const Waiters& before);
+  void check_grant(const RunTrace& grant, const Ledger& ledger, const Waiters& before);
+  void check_slots(const RunTrace& grant,
+                   const std::map<PoolName, service::PoolSettings>& before) const;
+  void check_ghosts(const Ledger& ledger) const;
+  void check_rest(const Ledger& ledger, Time now) const;
+  void check_rate(const Ledger& ledger, Time now);
+  void check_renewals(store::Store& store, Time now);
+  std::set<SlotName> candidates(const service::Waiter& waiter) const;
+  std::set<SlotName> grantable(const PoolName& pool, const Ledger& ledger) const;
+
+  Totals& totals_;
+  std::map<std::int64_t, std::string> texts_;
+  std::map<PoolName, std::string> pool_texts_;
+  Waiters waiters_;
+  std::map<PoolName, service::PoolSettings> pools_;
+  std::map<PoolName, Bucket> buckets_;
+  std::set<PoolName> changed_;
+  std::map<std::string, Time> deadlines_;  // of open permits, by run id
+  bool restarted_ = false;
+};
+
+}  // namespace permit::simulation

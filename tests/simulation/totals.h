@@ -1,0 +1,34 @@
+// What happened over many seeds. Each line is bounded from below: a simulation in which nothing
+// expires proves nothing about expiry.
+#pragma once
+
+#include <cstdint>
+
+namespace permit::simulation {
+
+struct Totals {
+  std::int64_t seeds = 0;
+  std::int64_t batches = 0;
+  std::int64_t requests = 0;
+  std::int64_t writes_acknowledged = 0;
+  std::int64_t grants = 0;
+  std::int64_t waits_granted = 0;
+  std::int64_t expired_by_timer = 0;
+  std::int64_t expired_by_backstop = 0;
+  std::int64_t released = 0;
+  std::int64_t holder_closed = 0;
+  std::int64_t force_released = 0;
+  std::int64_t stale_writes_refused = 0;
+  std::int64_t late_releases_ignored = 0;
+  std::int64_t stale_tokens_refused = 0;
+  std::int64_t wakes = 0;
+  std::int64_t crashes = 0;
+  std::int64_t power_losses = 0;
+  std::int64_t disk_full_refusals = 0;
+  std::int64_t replies_lost = 0;
+  std::int64_t children_closed_with_parent = 0;
+  std::int64_t activities_retried = 0;
+  std::int64_t renewals = 0;
+};
+
+}  // namespace permit::simulation
