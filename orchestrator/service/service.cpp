@@ -120,6 +120,7 @@ void Service::commit_batch() {
 void Service::fail_batch(const Error& error) {
   recover();
   drop_lost_acquire_waits(error);
+  refuse_parked_polls(error);
   const std::vector<std::unique_ptr<Reply>> replies = std::move(replies_);
   replies_.clear();
   for (const std::unique_ptr<Reply>& reply : replies) reply->refuse(error);

@@ -140,6 +140,18 @@ std::optional<SteadyClock::time_point> Service::next_poll_deadline() const {
   return next;
 }
 
+// After a batch that came to nothing: what it had handed out is on offer again, and who parked
+// meanwhile would not see it. They poll again.
+void Service::refuse_parked_polls(const Error& error) {
+  for (const Poller& poller : matching_.take_all_pollers()) {
+    if (const auto poll = workflow_polls_.extract(poller.id)) {
+      refuse(poll.mapped(), error);
+    } else if (const auto activity = activity_polls_.extract(poller.id)) {
+      refuse(activity.mapped(), error);
+    }
+  }
+}
+
 void Service::expire_polls(SteadyClock::time_point now) {
   for (const Poller& poller : matching_.take_expired(now)) {
     if (const auto poll = workflow_polls_.extract(poller.id)) {
