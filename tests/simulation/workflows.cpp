@@ -56,7 +56,6 @@ class Parent {
   const Plan& plan_;
   const RunTrace& run_;
   std::vector<Command> commands_;
-  int starts_ = 0;
   std::set<std::string> timers_canceled_;
 };
 
