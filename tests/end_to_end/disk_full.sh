@@ -103,7 +103,29 @@ ask GET /workflows/other
 expect 404 "a start that was refused"
 ask POST /pools/gpu/acquire '{"requestId":"new","wait":"0s","lease":"1s"}'
 [[ $status == 507 || $status == 423 ]] || fail "acquire: $status $answer"
-sleep 7 # the lease of 1 s and the grace of 5 s are over
+SECONDS=0
+ask POST /pools/gpu/acquire '{"requestId":"waits","wait":"20s"}'
+refused_as_full "an acquire that would stand in line"
+((SECONDS < 5)) || fail "it was refused only after $SECONDS s"
+# Meanwhile the lease of 1 s and the grace of 5 s end, and the server tries to write that down.
+readers=()
+for reader in 1 2 3; do
+  (
+    SECONDS=0
+    while ((SECONDS < 7)); do
+      curl -sS --max-time 5 -w '%{http_code}\n' -o /dev/null -o /dev/null -o /dev/null \
+        "$url"/workflows/writer "$url"/pools/gpu "$url"/permits/permit:gpu:0
+    done >"$PERMIT_TESTS_DIR/reads.$reader"
+  ) &
+  readers+=($!)
+done
+for _ in {1..100}; do
+  signal refused
+  refused_as_full 'a signal among reads'
+done
+wait "${readers[@]}"
+cat "$PERMIT_TESTS_DIR"/reads.* | sort | uniq -c | sed 's/^/    /'
+! grep -qv '^200$' "$PERMIT_TESTS_DIR"/reads.* || fail "a read was refused"
 diff <(printf '%s\n' "${taken[@]}") <(signals) || fail "the history is not what was taken"
 ask GET /pools/gpu
 expect 200 pools
