@@ -27,6 +27,8 @@ class Done {
       : callback_(std::make_shared<std::function<void(Result<T>)>>(std::move(callback))) {}
 
   void operator()(Result<T> result) const { (*callback_)(std::move(result)); }
+  // The same for all copies.
+  const void* identity() const { return callback_.get(); }
 
  private:
   std::shared_ptr<std::function<void(Result<T>)>> callback_;
@@ -35,6 +37,7 @@ class Done {
 class Reply {
  public:
   virtual ~Reply() = default;
+  virtual const void* to() const = 0;  // the Done's identity
   virtual void send() = 0;
   // Instead of send(), if the batch came to nothing.
   virtual void refuse(const Error& error) = 0;
@@ -44,6 +47,7 @@ template <class T>
 class ReplyOf final : public Reply {
  public:
   ReplyOf(Done<T> done, Result<T> result) : done_(std::move(done)), result_(std::move(result)) {}
+  const void* to() const override { return done_.identity(); }
   void send() override { done_(std::move(result_)); }
   void refuse(const Error& error) override { done_(error); }
 

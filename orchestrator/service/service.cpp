@@ -84,10 +84,14 @@ bool Service::run_batch() {
 }
 
 void Service::run_job(Job& job) {
-  const std::size_t replies_before = replies_.size();
+  // Whom else it has answered, polls and waits, keep their answer: it shares the batch's fate.
+  const auto replies_before = static_cast<std::ptrdiff_t>(replies_.size());
   const auto refuse = [&](const Error& error) {
-    replies_.resize(replies_before);
-    replies_.push_back(job.refusal(error));
+    std::unique_ptr<Reply> refusal = job.refusal(error);
+    const auto own = [&](const auto& reply) { return reply->to() == refusal->to(); };
+    const auto first = replies_.begin() + replies_before;
+    replies_.erase(std::remove_if(first, replies_.end(), own), replies_.end());
+    replies_.push_back(std::move(refusal));
   };
   try {
     job.decide();
@@ -120,7 +124,7 @@ void Service::commit_batch() {
 void Service::fail_batch(const Error& error) {
   recover();
   drop_lost_acquire_waits(error);
-  refuse_parked_polls(error);
+  refuse_polls(error);
   const std::vector<std::unique_ptr<Reply>> replies = std::move(replies_);
   replies_.clear();
   for (const std::unique_ptr<Reply>& reply : replies) reply->refuse(error);

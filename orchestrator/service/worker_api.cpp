@@ -99,13 +99,15 @@ void Service::answer_matches(const Change& change) {
     const core::RunState* run = cache_.find(match.offer.run);
     ENSURE(run != nullptr);
     if (match.offer.scheduled_event_id == 0) {
+      PollWorkflowTaskQueueResponse task = task_for(*run);
       const auto poll = workflow_polls_.extract(match.poller.id);
       ENSURE(!poll.empty());
-      reply(poll.mapped(), task_for(*run));
+      reply(poll.mapped(), std::move(task));
     } else {
+      PollActivityTaskQueueResponse task = activity_for(*run, match.offer.scheduled_event_id);
       const auto poll = activity_polls_.extract(match.poller.id);
       ENSURE(!poll.empty());
-      reply(poll.mapped(), activity_for(*run, match.offer.scheduled_event_id));
+      reply(poll.mapped(), std::move(task));
     }
   }
 }
@@ -141,15 +143,11 @@ std::optional<SteadyClock::time_point> Service::next_poll_deadline() const {
 }
 
 // After a batch that came to nothing: what it had handed out is on offer again, and who parked
-// meanwhile would not see it. They poll again.
-void Service::refuse_parked_polls(const Error& error) {
-  for (const Poller& poller : matching_.take_all_pollers()) {
-    if (const auto poll = workflow_polls_.extract(poller.id)) {
-      refuse(poll.mapped(), error);
-    } else if (const auto activity = activity_polls_.extract(poller.id)) {
-      refuse(activity.mapped(), error);
-    }
-  }
+// meanwhile, or was about to get it, would not see it. They poll again.
+void Service::refuse_polls(const Error& error) {
+  matching_.take_all_pollers();
+  for (const auto& [id, poll] : std::exchange(workflow_polls_, {})) refuse(poll, error);
+  for (const auto& [id, poll] : std::exchange(activity_polls_, {})) refuse(poll, error);
 }
 
 void Service::expire_polls(SteadyClock::time_point now) {

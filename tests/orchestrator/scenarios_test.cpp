@@ -12,7 +12,7 @@ namespace permit::test {
 namespace {
 
 const std::string directory = "tests/scenarios";  // tests run at the root of the repository
-constexpr std::size_t files_max = 300;
+constexpr std::size_t files_max = 250;
 
 struct Scenario {
   GoldenFile file;

@@ -14,6 +14,11 @@ Simulation::Simulation(std::uint64_t seed, const Plan& plan, Totals& totals, boo
       clients_(world_),
       holders_(world_) {}
 
+std::ostringstream& Simulation::complaints() {
+  static std::ostringstream text;
+  return text;
+}
+
 void Simulation::say(const std::string& what) {
   if (!verbose_) return;
   const auto since = world_.now().time_since_epoch().count();
@@ -148,6 +153,7 @@ void Simulation::settle() {
 }
 
 void Simulation::check_batch() {
+  require(complaints().view().empty(), "the engine says: " + complaints().str());
   store::Store& store = world_.server.store();
   const bool healthy = !world_.server.disk_is_full() && world_.now() > disk_freed_ + 1s;
   world_.ledger.read(store, healthy ? world_.now() : Time{});

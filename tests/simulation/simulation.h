@@ -2,6 +2,8 @@
 // every batch, and a quiet end in which everything must finish.
 #pragma once
 
+#include <sstream>
+
 #include "tests/simulation/clients.h"
 #include "tests/simulation/holders.h"
 #include "tests/simulation/workers.h"
@@ -14,6 +16,8 @@ class Simulation {
 
   // Throws Violation, or what the engine throws when it must not.
   void run();
+  // Where std::cerr must lead while seeds run: what the engine writes there is a broken promise.
+  static std::ostringstream& complaints();
   // Instead: crash after crash, at least this many acknowledged writes before each.
   void run_crashes(int crashes, int writes_min);
 
