@@ -343,7 +343,10 @@ bool Pools::serve_one(Change& change, Pool& pool, std::int64_t id, std::set<Slot
   for (const SlotName& slot : candidates(pool, waiter)) {
     if (slots.size() < count && free.contains(slot)) slots.push_back(slot);
   }
-  if (slots.size() < count || !take_tokens(change, pool, count)) return false;
+  if (slots.size() < count) return false;
+  // Closed by this very change, which will take it out of the line and serve again.
+  if (waiter.parent && !change.run(RunNumber{waiter.run}).is_open()) return false;
+  if (!take_tokens(change, pool, count)) return false;
   for (const SlotName& slot : slots) free.erase(slot);
   pool.line.erase(id);
   grant(change, pool, waiter, slots);

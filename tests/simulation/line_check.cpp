@@ -49,6 +49,7 @@ void LineCheck::check(store::Store& store, const Ledger& ledger, Time now, bool 
   check_rate(ledger, now);
   check_renewals(store, now);
   check_ghosts(ledger);
+  note_buffered_wakes(ledger, before, now);
   if (quiet) check_rest(ledger, now);
   changed_.clear();
   restarted_ = false;
@@ -137,6 +138,30 @@ void LineCheck::check_ghosts(const Ledger& ledger) const {
   }
 }
 
+// A sleeper that is gone while its timer, as history has it, still runs.
+void LineCheck::note_buffered_wakes(const Ledger& ledger, const Waiters& before, Time now) {
+  const auto is_buffered = [&](std::int64_t number, const std::string& timer) {
+    return ledger.open().contains(number) && ledger.runs().at(number).timers.contains(timer);
+  };
+  std::erase_if(buffered_wakes_, [&](const auto& wake) {
+    return !is_buffered(wake.first.first, wake.first.second);
+  });
+  for (const auto& [id, waiter] : before) {
+    if (!sleeps(waiter) || waiters_.contains(id) || !is_buffered(waiter.run, waiter.timer_id)) {
+      continue;
+    }
+    buffered_wakes_[{waiter.run, waiter.timer_id}] = {waiter.request.pool, now};
+  }
+}
+
+bool LineCheck::wake_is_buffered(const PoolName& pool, const Ledger& ledger, Time now) const {
+  return std::any_of(buffered_wakes_.begin(), buffered_wakes_.end(), [&](const auto& wake) {
+    const auto& [woken_pool, at] = wake.second;
+    return woken_pool == pool && at + std::chrono::seconds(1) > now &&
+           ledger.runs().at(wake.first.first).task_started;
+  });
+}
+
 std::set<SlotName> LineCheck::grantable(const PoolName& name, const Ledger& ledger) const {
   std::set<SlotName> free;
   const service::PoolSettings& pool = pools_.at(name);
@@ -178,7 +203,8 @@ void LineCheck::check_rest(const Ledger& ledger, Time now) const {
       for (const SlotName& slot : candidates(*waiter)) free.erase(slot);
     }
     require(free.empty() || asleep[name] == 0 || ledger.open().empty() ||
-                ledger.awake(name, now) > 0 || restarted_ || changed_.contains(name),
+                ledger.awake(name, now) > 0 || wake_is_buffered(name, ledger, now) || restarted_ ||
+                changed_.contains(name),
             "a run sleeps for pool " + name.value + " although a slot is free and nobody is awake");
   }
 }

@@ -38,6 +38,8 @@ class LineCheck {
   void check_grant(const RunTrace& grant, const Ledger& ledger, const Waiters& before);
   void check_slots(const RunTrace& grant,
                    const std::map<PoolName, service::PoolSettings>& before) const;
+  void note_buffered_wakes(const Ledger& ledger, const Waiters& before, Time now);
+  bool wake_is_buffered(const PoolName& pool, const Ledger& ledger, Time now) const;
   void check_ghosts(const Ledger& ledger) const;
   void check_rest(const Ledger& ledger, Time now) const;
   void check_rate(const Ledger& ledger, Time now);
@@ -53,6 +55,8 @@ class LineCheck {
   std::map<PoolName, Bucket> buckets_;
   std::set<PoolName> changed_;
   std::map<std::string, Time> deadlines_;  // of open permits, by run id
+  // Wakes that are not in a history yet, since its run's worker has a task: run, timer.
+  std::map<std::pair<std::int64_t, std::string>, std::pair<PoolName, Time>> buffered_wakes_;
   bool restarted_ = false;
 };
 

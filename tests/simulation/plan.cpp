@@ -35,7 +35,7 @@ Plan draw_plan(Chance& chance) {
   plan.time_step = chance.duration(10ms, std::max<Duration>(plan.lease_min, 1s));
   plan.fair = chance.pick(std::vector<int>{0, 50, 80, 100});
   plan.several = maybe(chance, 30, 40);
-  plan.sleepers = maybe(chance, 50, 60);
+  plan.sleepers = maybe(chance, 70, 90);
   plan.activities = maybe(chance, 60, 60);
   plan.children = maybe(chance, 60, 60);
   plan.continue_as_new = maybe(chance, 40, 50);

@@ -39,6 +39,7 @@ class Parent {
   void release_something();
   void withdraw();
   void sleep();
+  void sleep_if_refused();
   void wake_up();
   void schedule_activity();
   void cancel_activity();
@@ -76,6 +77,7 @@ std::vector<Command> Parent::play() {
   if (run_.events.size() > 150 || chance_.percent(plan_.close)) {
     if (close()) return std::move(commands_);
   }
+  sleep_if_refused();
   const int actions = chance_.between(0, 3);
   for (int i = 0; i < actions; ++i) act();
   if (chance_.percent(plan_.invalid)) blunder();
@@ -213,6 +215,20 @@ void Parent::sleep() {
   const bool wakes = chance_.percent(75);
   commands_.push_back(start_timer(id, chance_.duration(1ms, plan_.lease_max),
                                   wakes ? chance_.pick(plan_.pools).name : PoolName()));
+}
+
+// As a semaphore does that backs off: until a slot is free, or for a while.
+void Parent::sleep_if_refused() {
+  for (auto event = run_.events.rbegin(); event != run_.events.rend(); ++event) {
+    if (event->get_if<event::WorkflowTaskCompleted>() != nullptr) return;
+    const auto* failed = event->get_if<event::StartChildWorkflowExecutionFailed>();
+    if (failed == nullptr || !failed->permit_failure || !chance_.percent(plan_.sleepers)) continue;
+    const Event& asked = run_.events[static_cast<std::size_t>(failed->initiated_event_id - 1)];
+    const auto* request = asked.get_if<event::StartChildWorkflowExecutionInitiated>();
+    const std::string id = "back-off" + std::to_string(failed->initiated_event_id);
+    commands_.push_back(start_timer(id, chance_.duration(1s, plan_.lease_max * 4 + 1min),
+                                    request->permit->pool));
+  }
 }
 
 void Parent::wake_up() {
