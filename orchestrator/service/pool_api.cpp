@@ -6,7 +6,7 @@
 #include "orchestrator/core/validate.h"
 #include "orchestrator/protocol/ensure.h"
 #include "orchestrator/service/service.h"
-#include "orchestrator/service/siphash.h"
+#include "orchestrator/protocol/siphash.h"
 
 namespace permit::service {
 

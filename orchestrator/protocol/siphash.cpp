@@ -1,10 +1,9 @@
-#include "orchestrator/service/siphash.h"
+#include "orchestrator/protocol/siphash.h"
 
 #include <array>
 #include <bit>
-#include <cstdint>
 
-namespace permit::service {
+namespace permit {
 
 namespace {
 
@@ -26,11 +25,13 @@ struct SipState {
   void rounds(int n) {
     while (n-- > 0) round();
   }
-  void take(std::uint64_t word) {
+  void take(std::uint64_t word, int n) {
     v3 ^= word;
-    rounds(2);
+    rounds(n);
     v0 ^= word;
   }
+  // All of it, in words, the last with the length.
+  void take_all(std::string_view text, int n);
 };
 
 // Up to eight bytes, little-endian.
@@ -40,6 +41,12 @@ std::uint64_t word_of(std::string_view bytes) {
     word |= std::uint64_t{static_cast<unsigned char>(bytes[i])} << (8 * i);
   }
   return word;
+}
+
+void SipState::take_all(std::string_view text, int n) {
+  std::size_t at = 0;
+  for (; at + 8 <= text.size(); at += 8) take(word_of(text.substr(at, 8)), n);
+  take(word_of(text.substr(at)) | (static_cast<std::uint64_t>(text.size()) << 56U), n);
 }
 
 void append_hex(std::uint64_t word, std::string& out) {
@@ -58,9 +65,7 @@ std::string siphash_hex(std::string_view key, std::string_view text) {
   const std::uint64_t k1 = key.size() > 8 ? word_of(key.substr(8, 8)) : 0;
   SipState state{k0 ^ 0x736f6d6570736575U, k1 ^ 0x646f72616e646f6dU ^ 0xeeU,
                  k0 ^ 0x6c7967656e657261U, k1 ^ 0x7465646279746573U};
-  std::size_t at = 0;
-  for (; at + 8 <= text.size(); at += 8) state.take(word_of(text.substr(at, 8)));
-  state.take(word_of(text.substr(at)) | (static_cast<std::uint64_t>(text.size()) << 56U));
+  state.take_all(text, 2);
   std::string out;
   state.v2 ^= 0xeeU;
   state.rounds(4);
@@ -71,4 +76,13 @@ std::string siphash_hex(std::string_view key, std::string_view text) {
   return out;
 }
 
-}  // namespace permit::service
+std::uint64_t siphash13(std::string_view text) {
+  SipState state{0x736f6d6570736575U, 0x646f72616e646f6dU, 0x6c7967656e657261U,
+                 0x7465646279746573U};
+  state.take_all(text, 1);
+  state.v2 ^= 0xffU;
+  state.rounds(3);
+  return state.v0 ^ state.v1 ^ state.v2 ^ state.v3;
+}
+
+}  // namespace permit

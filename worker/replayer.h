@@ -1,0 +1,26 @@
+// Runs a recorded history against the code that is here now, and says where they part.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "orchestrator/protocol/event.h"
+#include "worker/registry.h"
+
+namespace permit::worker {
+
+// Of our export, `{"events":[…]}` or the bare list; Temporal's JSON export reads the same. Throws
+// Error for what is none.
+std::vector<Event> read_history(std::string_view json);
+
+// Throws NondeterminismError at the first difference, and what else fails a task: Misuse, an
+// exception of the code's. `execution` is what the code sees as its own id.
+void replay(const Registry& registry, const WorkflowExecution& execution,
+            const std::vector<Event>& events);
+
+// The commands that the code answers the last started task of `events` with.
+std::vector<Command> commands_after(const Registry& registry, const WorkflowExecution& execution,
+                                    const std::vector<Event>& events);
+
+}  // namespace permit::worker

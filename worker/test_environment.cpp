@@ -1,0 +1,333 @@
+#include "worker/test_environment.h"
+
+#include <exception>
+#include <utility>
+
+#include "orchestrator/protocol/ensure.h"
+#include "orchestrator/protocol/json.h"
+#include "orchestrator/service/service.h"
+#include "orchestrator/store/store.h"
+#include "worker/replayer.h"
+
+namespace permit::worker {
+
+namespace {
+
+constexpr Time beginning{std::chrono::sys_days{std::chrono::year{2026} / 1 / 1}};
+
+store::Database::Options in_memory() {
+  store::Database::Options options;
+  options.mode = store::Database::Mode::in_memory;
+  return options;
+}
+
+std::vector<Event> history_of(store::Store& store, RunNumber run) {
+  std::string text = "[";
+  for (const store::HistoryBatch& batch : store.history(run)) {
+    if (text.size() > 1) text += ',';
+    text += batch.events;
+  }
+  return read_json<std::vector<Event>>(text + "]");
+}
+
+std::string text_of(const std::vector<Command>& commands) {
+  std::string text;
+  for (const Command& command : commands) {
+    write_json(command, text);
+    text += '\n';
+  }
+  return text;
+}
+
+}  // namespace
+
+class TestEnvironment::Server {
+ public:
+  explicit Server(std::uint64_t seed) : seed_(seed), clock_(beginning), store_(in_memory()) {
+    start();
+  }
+  void start() {
+    service_.reset();
+    service::Options options;
+    options.seed = seed_++;
+    options.token_secret = "test";
+    options.retention = std::chrono::hours(24 * 365 * 20);
+    service_ = std::make_unique<service::Service>(store_, clock_, std::move(options));
+  }
+  service::Service& service() { return *service_; }
+  store::Store& store() { return store_; }
+  service::ManualClock& clock() { return clock_; }
+
+ private:
+  std::uint64_t seed_;
+  service::ManualClock clock_;
+  store::Store store_;
+  std::unique_ptr<service::Service> service_;
+};
+
+// --- Calls ---
+
+// The calls of a Client, straight into the service.
+class TestEnvironment::InProcess : public Transport {
+ public:
+  explicit InProcess(TestEnvironment& environment) : environment_(environment) {}
+
+  std::string call(std::string_view rpc, const std::string& request) override {
+    using service::Service;
+    if (rpc == "StartWorkflowExecution") return pass(request, &Service::start);
+    if (rpc == "SignalWorkflowExecution") return pass(request, &Service::signal);
+    if (rpc == "SignalWithStartWorkflowExecution") return pass(request, &Service::signal_with_start);
+    if (rpc == "RequestCancelWorkflowExecution") return pass(request, &Service::request_cancel);
+    if (rpc == "TerminateWorkflowExecution") return pass(request, &Service::terminate);
+    if (rpc == "DescribeWorkflowExecution") return pass(request, &Service::describe);
+    if (rpc == "GetWorkflowExecutionHistory") return pass(request, &Service::history);
+    if (rpc == "QueryWorkflow") return pass(request, &Service::query);
+    if (rpc == "RespondActivityTaskCompleted") return pass(request, &Service::complete_activity);
+    if (rpc == "RespondActivityTaskFailed") return pass(request, &Service::fail_activity);
+    throw Error(ErrorCode::unimplemented, "NOT_IN_TEST",
+                std::string(rpc) + " is not offered by the test environment");
+  }
+
+ private:
+  template <class Request, class Response, class Id>
+  std::string pass(const std::string& text,
+                   Id (service::Service::*method)(Request, service::Done<Response>)) {
+    auto request = read_json<Request>(text);
+    if constexpr (requires { request.workflow_type; request.task_queue; }) {
+      if (request.task_queue.name.empty()) {
+        request.task_queue.name = environment_.options_.task_queues.front();
+      }
+    }
+    const auto answer = std::make_shared<std::optional<service::Result<Response>>>();
+    (environment_.server_->service().*method)(
+        std::move(request),
+        [answer](service::Result<Response> result) { *answer = std::move(result); });
+    environment_.wait_for([&] { return answer->has_value(); });
+    if (const auto* error = std::get_if<Error>(&**answer)) throw *error;
+    return to_json(std::get<Response>(**answer));
+  }
+
+  TestEnvironment& environment_;
+};
+
+// --- The environment ---
+
+TestEnvironment::TestEnvironment(const Registry& registry)
+    : TestEnvironment(registry, Options()) {}
+
+TestEnvironment::TestEnvironment(const Registry& registry, Options options)
+    : registry_(registry),
+      options_(std::move(options)),
+      server_(std::make_unique<Server>(options_.seed)),
+      transport_(std::make_unique<InProcess>(*this)),
+      client_(*transport_, "test") {
+  restart_worker();
+}
+
+TestEnvironment::~TestEnvironment() noexcept(false) {
+  if (std::uncaught_exceptions() == 0 && options_.replay_at_end) check();
+}
+
+Time TestEnvironment::now() { return server_->clock().now(); }
+
+void TestEnvironment::stop_worker() {
+  works_ = false;
+  for (const auto& [queue, id] : std::exchange(polls_, {})) server_->service().forget_poll(id);
+  workflow_tasks_.clear();
+  activity_tasks_.clear();
+  runner_.reset();
+}
+
+void TestEnvironment::restart_worker() {
+  stop_worker();
+  works_ = true;
+  TaskRunner::Options options;
+  options.identity = "worker " + std::to_string(++worker_number_);
+  options.runs_cached_max = options_.runs_cached_max;
+  if (options_.runs_cached_max > 0) options.sticky_queue = "sticky " + options.identity;
+  options.log = options_.log;
+  options.fetch_history = [this](const WorkflowExecution& execution) {
+    return fetch_history(*transport_, "default", execution);
+  };
+  runner_ = std::make_unique<TaskRunner>(registry_, std::move(options));
+}
+
+void TestEnvironment::restart_server() {
+  polls_.clear();
+  server_->start();
+}
+
+void TestEnvironment::begin_polls() {
+  if (!works_) return;
+  service::Service& service = server_->service();
+  const auto poll_workflow = [&](const std::string& queue) {
+    if (polls_.contains("w " + queue)) return;
+    PollWorkflowTaskQueueRequest request;
+    request.namespace_ = "default";
+    request.task_queue.name = queue;
+    request.identity = "worker " + std::to_string(worker_number_);
+    polls_["w " + queue] = service.poll_workflow_task(
+        request, [this, queue](service::Result<PollWorkflowTaskQueueResponse> result) {
+          polls_.erase("w " + queue);
+          auto* task = std::get_if<PollWorkflowTaskQueueResponse>(&result);
+          if (task != nullptr && !task->task_token.value.empty()) {
+            workflow_tasks_.push_back(std::move(*task));
+          }
+        });
+  };
+  for (const std::string& queue : options_.task_queues) {
+    poll_workflow(queue);
+    if (polls_.contains("a " + queue)) continue;
+    PollActivityTaskQueueRequest request;
+    request.namespace_ = "default";
+    request.task_queue.name = queue;
+    request.identity = "worker " + std::to_string(worker_number_);
+    polls_["a " + queue] = service.poll_activity_task(
+        request, [this, queue](service::Result<PollActivityTaskQueueResponse> result) {
+          polls_.erase("a " + queue);
+          auto* task = std::get_if<PollActivityTaskQueueResponse>(&result);
+          if (task != nullptr && !task->task_token.value.empty()) {
+            activity_tasks_.push_back(std::move(*task));
+          }
+        });
+  }
+  if (options_.runs_cached_max > 0) {
+    poll_workflow("sticky worker " + std::to_string(worker_number_));
+  }
+}
+
+// One thing, if there is any to do at this instant.
+bool TestEnvironment::work() {
+  begin_polls();
+  if (server_->service().run_batch()) return true;
+  if (!workflow_tasks_.empty()) {
+    const PollWorkflowTaskQueueResponse task = std::move(workflow_tasks_.front());
+    workflow_tasks_.pop_front();
+    run_workflow_task(task);
+    return true;
+  }
+  if (!activity_tasks_.empty()) {
+    const PollActivityTaskQueueResponse task = std::move(activity_tasks_.front());
+    activity_tasks_.pop_front();
+    run_activity_task(task);
+    return true;
+  }
+  return false;
+}
+
+void TestEnvironment::run_workflow_task(const PollWorkflowTaskQueueResponse& task) {
+  WorkflowTaskAnswer answer = runner_->run(task);
+  service::Service& service = server_->service();
+  const RunId run = task.workflow_execution->run_id;
+  if (auto* completed = std::get_if<RespondWorkflowTaskCompletedRequest>(&answer)) {
+    std::string commands = text_of(completed->commands);
+    service.complete_workflow_task(
+        std::move(*completed),
+        [this, run, commands = std::move(commands)](
+            service::Result<RespondWorkflowTaskCompletedResponse> result) {
+          auto* response = std::get_if<RespondWorkflowTaskCompletedResponse>(&result);
+          if (response == nullptr) {
+            if (runner_) runner_->evict(run);
+            return;
+          }
+          commands_[run].push_back(commands);
+          if (response->workflow_task && works_) {
+            workflow_tasks_.push_back(std::move(*response->workflow_task));
+          }
+        });
+  } else if (auto* failed = std::get_if<RespondWorkflowTaskFailedRequest>(&answer)) {
+    service.fail_workflow_task(std::move(*failed), [](const service::Result<EmptyResponse>&) {});
+  } else if (auto* query = std::get_if<RespondQueryTaskCompletedRequest>(&answer)) {
+    service.complete_query(std::move(*query), [](const service::Result<EmptyResponse>&) {});
+  }
+}
+
+void TestEnvironment::run_activity_task(const PollActivityTaskQueueResponse& task) {
+  ActivityContext* running = nullptr;
+  ActivityContext context(
+      activity_info_of(task), task.heartbeat_details, [&](std::optional<Payloads> details) {
+        RecordActivityTaskHeartbeatRequest request;
+        request.task_token = task.task_token;
+        request.details = std::move(details);
+        server_->service().heartbeat(
+            std::move(request),
+            [running](service::Result<RecordActivityTaskHeartbeatResponse> result) {
+              const auto* response = std::get_if<RecordActivityTaskHeartbeatResponse>(&result);
+              if (response == nullptr || response->cancel_requested) running->cancel();
+            });
+        while (server_->service().run_batch()) {
+        }
+      });
+  running = &context;
+  ActivityTaskAnswer answer = run_activity(registry_, task, context);
+  const auto ignore = [](const service::Result<EmptyResponse>&) {};
+  service::Service& service = server_->service();
+  if (auto* completed = std::get_if<RespondActivityTaskCompletedRequest>(&answer)) {
+    service.complete_activity(std::move(*completed), ignore);
+  } else if (auto* failed = std::get_if<RespondActivityTaskFailedRequest>(&answer)) {
+    service.fail_activity(std::move(*failed), ignore);
+  } else if (auto* canceled = std::get_if<RespondActivityTaskCanceledRequest>(&answer)) {
+    service.cancel_activity(std::move(*canceled), ignore);
+  }
+}
+
+void TestEnvironment::settle() {
+  constexpr int steps_max = 1'000'000;
+  for (int i = 0; i < steps_max; ++i) {
+    if (!work()) return;
+  }
+  throw Misuse("the test never comes to rest: server and worker always have something to do");
+}
+
+void TestEnvironment::advance(Duration duration) {
+  const Time goal = now() + duration;
+  for (;;) {
+    settle();
+    const Time due = server_->service().next_due();
+    if (due > goal) break;
+    server_->clock().set(due);
+  }
+  server_->clock().set(goal);
+  settle();
+}
+
+void TestEnvironment::wait_for(const std::function<bool()>& answered) {
+  for (;;) {
+    while (!answered()) {
+      if (!work()) break;
+    }
+    if (answered()) return;
+    const Time due = server_->service().next_due();
+    if (due == never) throw Misuse("the test waits for what will never come: nothing is due");
+    server_->clock().set(due);
+  }
+}
+
+// --- Replay ---
+
+// Each task of each run again, from the history before it.
+void TestEnvironment::check() {
+  for (const auto& [run, recorded] : commands_) {
+    const auto number = server_->store().run_by_id(run);
+    if (!number) continue;
+    const std::vector<Event> events = history_of(server_->store(), *number);
+    const auto& started = *events.front().get_if<event::WorkflowExecutionStarted>();
+    const WorkflowExecution execution{started.workflow_id, run};
+    if (registry_.find_workflow(started.workflow_type.name) == nullptr) continue;
+    replay(registry_, execution, events);
+    std::size_t task = 0;
+    for (std::size_t i = 0; i < events.size(); ++i) {
+      if (events[i].get_if<event::WorkflowTaskCompleted>() == nullptr) continue;
+      const std::vector<Event> before(events.begin(),
+                                      events.begin() + static_cast<std::ptrdiff_t>(i));
+      const std::string commands = text_of(commands_after(registry_, execution, before));
+      const std::string& then = recorded.at(task++);
+      if (commands == then) continue;
+      throw NondeterminismError("run " + execution.workflow_id.value + ", task completed by event " +
+                                std::to_string(events[i].event_id) + ": its commands were " + then +
+                                ", and on replay they are " + commands);
+    }
+  }
+}
+
+}  // namespace permit::worker
