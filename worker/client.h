@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "orchestrator/protocol/error.h"
 #include "orchestrator/protocol/event.h"
 #include "orchestrator/protocol/json.h"
 #include "orchestrator/protocol/request.h"

@@ -43,14 +43,15 @@ std::vector<Event> read_history(std::string_view json) {
   return read_json<std::vector<Event>>(parsed["events"].dump());
 }
 
-void replay(const Registry& registry, const WorkflowExecution& execution,
-            const std::vector<Event>& events) {
-  instance_for(registry, execution, events)->activate(events);
-}
-
-std::vector<Command> commands_after(const Registry& registry, const WorkflowExecution& execution,
-                                    const std::vector<Event>& events) {
-  return instance_for(registry, execution, events)->activate(events);
+std::vector<std::vector<Command>> replay(const Registry& registry,
+                                         const WorkflowExecution& execution,
+                                         const std::vector<Event>& events) {
+  std::vector<std::vector<Command>> tasks;
+  const auto instance = instance_for(registry, execution, events);
+  instance->record_tasks(tasks);
+  instance->activate(events);
+  if (instance->task_started_event_id() != 0) tasks.pop_back();
+  return tasks;
 }
 
 }  // namespace permit::worker

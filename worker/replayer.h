@@ -15,12 +15,10 @@ namespace permit::worker {
 std::vector<Event> read_history(std::string_view json);
 
 // Throws NondeterminismError at the first difference, and what else fails a task: Misuse, an
-// exception of the code's. `execution` is what the code sees as its own id.
-void replay(const Registry& registry, const WorkflowExecution& execution,
-            const std::vector<Event>& events);
-
-// The commands that the code answers the last started task of `events` with.
-std::vector<Command> commands_after(const Registry& registry, const WorkflowExecution& execution,
-                                    const std::vector<Event>& events);
+// exception of the code's. `execution` is what the code sees as its own id. Returns the commands of
+// each task in turn, of those that counted.
+std::vector<std::vector<Command>> replay(const Registry& registry,
+                                         const WorkflowExecution& execution,
+                                         const std::vector<Event>& events);
 
 }  // namespace permit::worker

@@ -305,7 +305,6 @@ void TestEnvironment::wait_for(const std::function<bool()>& answered) {
 
 // --- Replay ---
 
-// Each task of each run again, from the history before it.
 void TestEnvironment::check() {
   for (const auto& [run, recorded] : commands_) {
     const auto number = server_->store().run_by_id(run);
@@ -314,18 +313,13 @@ void TestEnvironment::check() {
     const auto& started = *events.front().get_if<event::WorkflowExecutionStarted>();
     const WorkflowExecution execution{started.workflow_id, run};
     if (registry_.find_workflow(started.workflow_type.name) == nullptr) continue;
-    replay(registry_, execution, events);
-    std::size_t task = 0;
-    for (std::size_t i = 0; i < events.size(); ++i) {
-      if (events[i].get_if<event::WorkflowTaskCompleted>() == nullptr) continue;
-      const std::vector<Event> before(events.begin(),
-                                      events.begin() + static_cast<std::ptrdiff_t>(i));
-      const std::string commands = text_of(commands_after(registry_, execution, before));
-      const std::string& then = recorded.at(task++);
-      if (commands == then) continue;
-      throw NondeterminismError("run " + execution.workflow_id.value + ", task completed by event " +
-                                std::to_string(events[i].event_id) + ": its commands were " + then +
-                                ", and on replay they are " + commands);
+    const auto tasks = replay(registry_, execution, events);
+    for (std::size_t task = 0; task < tasks.size(); ++task) {
+      const std::string commands = text_of(tasks[task]);
+      if (commands == recorded.at(task)) continue;
+      throw NondeterminismError("run " + execution.workflow_id.value + ", task " +
+                                std::to_string(task + 1) + ": its commands were " +
+                                recorded[task] + "and on replay they are " + commands);
     }
   }
 }

@@ -67,7 +67,7 @@ std::vector<Command> WorkflowInstance::activate(const std::vector<Event>& events
     is_replaying_ = false;
     run_task(task);
     live_task_ = task.started_event_id;
-    for (const Issued& issued : issued_) commands.push_back(issued.command);
+    commands = this->commands();
     is_replaying_ = true;
   }
   unseen_.clear();
@@ -150,6 +150,14 @@ void WorkflowInstance::run_task(const Task& task) {
     if (!closed_) issued_.push_back({*closing, nullptr});
     closed_ = true;
   }
+  if (record_ != nullptr) record_->push_back(commands());
+}
+
+std::vector<Command> WorkflowInstance::commands() const {
+  std::vector<Command> commands;
+  commands.reserve(issued_.size());
+  for (const Issued& issued : issued_) commands.push_back(issued.command);
+  return commands;
 }
 
 void WorkflowInstance::run_until_blocked() {

@@ -47,6 +47,9 @@ class WorkflowInstance : private OperationHost {
   // whatever the code threw that is no Failed. The instance is then of no use any more.
   std::vector<Command> activate(const std::vector<Event>& events);
 
+  // From now on: the commands of each task that activate() runs, replayed or not.
+  void record_tasks(std::vector<std::vector<Command>>& into) { record_ = &into; }
+
   // The started event of the task that activate() last ran, until its completion is seen.
   std::int64_t task_started_event_id() const { return live_task_; }
   bool is_closed() const { return closing_command_.has_value() || closed_; }
@@ -97,6 +100,8 @@ class WorkflowInstance : private OperationHost {
   void forget(const Operation& operation) override;
   void add(std::shared_ptr<Operation> operation) { live_.insert(std::move(operation)); }
 
+  std::vector<Command> commands() const;
+
   const WorkflowFunction& function_;
   const LogSink& log_;
   WorkflowInfo info_;
@@ -129,6 +134,7 @@ class WorkflowInstance : private OperationHost {
   std::optional<Command> closing_command_;
   std::exception_ptr task_failure_;
   bool cancel_requested_ = false;
+  std::vector<std::vector<Command>>* record_ = nullptr;
   bool is_replaying_ = true;
   bool in_query_ = false;
   bool is_closing_ = false;

@@ -52,7 +52,9 @@ int register_all(std::index_sequence<index...>) {
   const auto add = [](std::size_t i, void (*test)()) {
     if (i >= scenarios().size()) return;
     const Scenario& scenario = scenarios()[i];
-    doctest::detail::TestCase test_case(test, scenario.file.path.c_str(), 1, {});
+    doctest::detail::TestSuite suite;
+    suite* "scenarios";
+    doctest::detail::TestCase test_case(test, scenario.file.path.c_str(), 1, suite);
     doctest::detail::regTest(test_case * scenario.name.c_str());
   };
   (add(index, play_nth<index>), ...);
