@@ -50,7 +50,9 @@ std::optional<Poller> Matching::take_poller(const QueueKey& key) {
 }
 
 bool Matching::remove_poller(std::int64_t id) {
-  if (!where_.contains(id)) return false;
+  const auto place = where_.find(id);
+  if (place == where_.end()) return false;
+  place->second.queue->seen.erase(place->second.poller->identity);
   erase(id);
   return true;
 }
@@ -67,6 +69,15 @@ std::vector<Poller> Matching::take_expired(std::chrono::steady_clock::time_point
 
 std::vector<Poller> Matching::take_all_pollers() {
   return take_expired(std::chrono::steady_clock::time_point::max());
+}
+
+std::vector<Poller> Matching::take_pollers_of(const std::string& identity) {
+  std::vector<Poller> taken;
+  for (const auto& [id, place] : where_) {
+    if (place.poller->identity == identity) taken.push_back(*place.poller);
+  }
+  for (const Poller& poller : taken) erase(poller.id);
+  return taken;
 }
 
 std::optional<std::chrono::steady_clock::time_point> Matching::next_deadline() const {

@@ -48,10 +48,13 @@ class Matching {
   void return_poller(const QueueKey& queue, Poller poller);
   // The one that has waited longest.
   std::optional<Poller> take_poller(const QueueKey& queue);
+  // Its peer has gone, and counts as polling no more, so that what it would have got by preference
+  // goes to others at once.
   bool remove_poller(std::int64_t id);
   // Those whose wait is over.
   std::vector<Poller> take_expired(std::chrono::steady_clock::time_point now);
   std::vector<Poller> take_all_pollers();
+  std::vector<Poller> take_pollers_of(const std::string& identity);
   std::optional<std::chrono::steady_clock::time_point> next_deadline() const;
 
   // Remembers that somebody polls here, for describe and for sticky fall-back.

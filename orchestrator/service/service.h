@@ -214,6 +214,7 @@ class Service {
   void start_patience(const AcquireWait& wait);
   void drop_lost_acquire_waits(const Error& error);
   void refuse_polls(const Error& error);
+  void answer_polls(const std::vector<Poller>& pollers);
   void leave_acquire_wait(std::int64_t id);
   void expire_acquire_waits(std::chrono::steady_clock::time_point now);
   PoolInfo pool_info(Change& change, const Pools::Pool& pool);

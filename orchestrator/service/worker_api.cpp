@@ -150,14 +150,19 @@ void Service::refuse_polls(const Error& error) {
   for (const auto& [id, poll] : std::exchange(activity_polls_, {})) refuse(poll, error);
 }
 
-void Service::expire_polls(SteadyClock::time_point now) {
-  for (const Poller& poller : matching_.take_expired(now)) {
+// With nothing: their wait is over.
+void Service::answer_polls(const std::vector<Poller>& pollers) {
+  for (const Poller& poller : pollers) {
     if (const auto poll = workflow_polls_.extract(poller.id)) {
       poll.mapped()(PollWorkflowTaskQueueResponse{});
     } else if (const auto activity = activity_polls_.extract(poller.id)) {
       activity.mapped()(PollActivityTaskQueueResponse{});
     }
   }
+}
+
+void Service::expire_polls(SteadyClock::time_point now) {
+  answer_polls(matching_.take_expired(now));
   std::vector<std::int64_t> expired;
   for (const auto& [id, wait] : history_waits_) {
     if (wait.deadline <= now) expired.push_back(id);
@@ -541,7 +546,11 @@ void Service::shutdown_worker(ShutdownWorkerRequest request, Done<EmptyResponse>
   submit(done, [this, request = std::move(request), done] {
     core::check_optional_name(request.sticky_task_queue, "stickyTaskQueue", options_.limits);
     const Matching::QueueKey queue{TaskQueueType::workflow, request.sticky_task_queue};
+    core::check_optional_name(request.identity, "identity", options_.limits);
     matching_.forget_polls(queue);
+    if (!request.identity.empty()) {
+      answer_polls(matching_.take_pollers_of(request.identity));
+    }
     // What is on offer there goes to the normal queue at once.
     while (const auto offer = matching_.take_offer(queue)) {
       Change change(parts_, now_);

@@ -60,8 +60,8 @@ class Refused(Exception):
 class Server:
     """One process of the server. Ends with the `with` block, whatever happens."""
 
-    def __init__(self, database=None, *arguments, wrapper=()):
-        self.command = [*wrapper, BINARY, "server", "start-dev", "--port", "0", *arguments]
+    def __init__(self, database=None, *arguments, wrapper=(), port=0):
+        self.command = [*wrapper, BINARY, "server", "start-dev", "--port", str(port), *arguments]
         if database:
             self.command += ["--db-filename", str(database)]
         self.began = time.monotonic()

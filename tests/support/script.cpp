@@ -287,11 +287,11 @@ std::optional<PollWorkflowTaskQueueResponse> Script::take_task(const std::string
   request.namespace_ = default_namespace;
   request.task_queue.name = queue;
   request.identity = identity;
-  std::int64_t id = 0;
+  request.poll_wait = Duration(1);
   auto result = cluster_.call<PollWorkflowTaskQueueResponse>(
-      [&](auto done) { id = cluster_.service().poll_workflow_task(request, std::move(done)); });
+      [&](auto done) { cluster_.service().poll_workflow_task(request, std::move(done)); });
   if (!result) {
-    cluster_.service().forget_poll(id);
+    cluster_.service().expire_polls(std::chrono::steady_clock::now() + std::chrono::milliseconds(1));
     return std::nullopt;
   }
   auto task = std::get<PollWorkflowTaskQueueResponse>(std::move(*result));
@@ -410,11 +410,11 @@ void Script::poll_activity(Words& words) {
   request.namespace_ = default_namespace;
   request.task_queue.name = words.next();
   request.identity = words.get("as", "worker");
-  std::int64_t id = 0;
+  request.poll_wait = Duration(1);
   const auto result = cluster_.call<PollActivityTaskQueueResponse>(
-      [&](auto done) { id = cluster_.service().poll_activity_task(request, std::move(done)); });
+      [&](auto done) { cluster_.service().poll_activity_task(request, std::move(done)); });
   if (!result) {
-    cluster_.service().forget_poll(id);
+    cluster_.service().expire_polls(std::chrono::steady_clock::now() + std::chrono::milliseconds(1));
     say("nothing");
     return;
   }

@@ -1,0 +1,158 @@
+#include "worker/http_client.h"
+
+#include <boost/asio/connect.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/beast/core.hpp>
+#include <boost/beast/http.hpp>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "orchestrator/protocol/error.h"
+
+namespace permit::worker {
+
+namespace {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = boost::beast::http;
+using boost::system::error_code;
+
+constexpr std::chrono::seconds connect_timeout{5};
+// Above the longest poll, 60 s.
+constexpr std::chrono::seconds answer_timeout{75};
+// Below the time after which the server closes an idle connection.
+constexpr std::chrono::seconds idle_max{20};
+constexpr std::size_t idle_connections_max = 64;
+constexpr std::uint64_t answer_bytes_max = 256U << 20U;
+constexpr std::string_view rpc_prefix = "/temporal.api.workflowservice.v1.WorkflowService/";
+
+// What the server says in an error's body: a google.rpc.Status with an ErrorInfo.
+Error error_of(int status, const std::string& body) {
+  const nlohmann::json parsed = nlohmann::json::parse(body, nullptr, false);
+  if (!parsed.is_object() || !parsed.contains("message")) {
+    return Error(ErrorCode::unknown, "HTTP_" + std::to_string(status),
+                 "the server answered with HTTP status " + std::to_string(status));
+  }
+  std::string reason;
+  for (const auto& detail : parsed.value("details", nlohmann::json::array())) {
+    if (detail.is_object() && detail.contains("reason")) reason = detail.value("reason", "");
+  }
+  Error error(static_cast<ErrorCode>(parsed.value("code", 2)), reason,
+              parsed.value("message", ""));
+  for (const auto& detail : parsed.value("details", nlohmann::json::array())) {
+    error.with_detail(detail.dump());
+  }
+  return error;
+}
+
+}  // namespace
+
+class HttpTransport::Connection {
+ public:
+  Connection(const std::string& host, const std::string& port) : stream_(context_) {
+    asio::ip::tcp::resolver resolver(context_);
+    error_code failed;
+    const auto addresses = resolver.resolve(host, port, failed);
+    if (!failed) {
+      stream_.expires_after(connect_timeout);
+      stream_.async_connect(addresses, [&](error_code error, const auto&) { failed = error; });
+      finish();
+    }
+    if (failed) {
+      throw Error(ErrorCode::unavailable, "SERVER_UNREACHABLE",
+                  "cannot reach a permit server at " + host + ":" + port + " (" +
+                      failed.message() + "); is it running? See: permit server start-dev");
+    }
+    stream_.socket().set_option(asio::ip::tcp::no_delay(true), failed);
+  }
+
+  struct Answer {
+    int status = 0;
+    std::string body;
+    bool keep_alive = false;
+  };
+  Answer exchange(const http::request<http::string_body>& request) {
+    error_code failed;
+    stream_.expires_after(answer_timeout);
+    http::async_write(stream_, request, [&](error_code error, std::size_t) { failed = error; });
+    finish();
+    http::response_parser<http::string_body> parser;
+    parser.body_limit(answer_bytes_max);
+    if (!failed) {
+      http::async_read(stream_, buffer_, parser,
+                       [&](error_code error, std::size_t) { failed = error; });
+      finish();
+    }
+    if (failed) {
+      throw Error(ErrorCode::unavailable, "SERVER_UNREACHABLE",
+                  "the permit server did not answer (" + failed.message() + ")");
+    }
+    Answer answer;
+    answer.status = static_cast<int>(parser.get().result_int());
+    answer.keep_alive = parser.get().keep_alive();
+    answer.body = std::move(parser.get().body());
+    return answer;
+  }
+
+ private:
+  void finish() {
+    context_.restart();
+    context_.run();
+  }
+
+  asio::io_context context_;
+  beast::tcp_stream stream_;
+  beast::flat_buffer buffer_;
+};
+
+HttpTransport::HttpTransport(const std::string& address) {
+  std::string rest = address;
+  if (rest.starts_with("http://")) rest.erase(0, 7);
+  while (!rest.empty() && rest.back() == '/') rest.pop_back();
+  const std::size_t colon = rest.rfind(':');
+  if (rest.starts_with("https://") || colon == std::string::npos || colon == 0 ||
+      colon + 1 == rest.size()) {
+    throw invalid_argument("ADDRESS_INVALID",
+                           "\"" + address + "\" is not an address; write host:port");
+  }
+  host_ = rest.substr(0, colon);
+  port_ = rest.substr(colon + 1);
+  if (host_.front() == '[' && host_.back() == ']') host_ = host_.substr(1, host_.size() - 2);
+}
+
+HttpTransport::~HttpTransport() = default;
+
+std::unique_ptr<HttpTransport::Connection> HttpTransport::take() {
+  const std::lock_guard lock(mutex_);
+  const auto oldest = std::chrono::steady_clock::now() - idle_max;
+  std::erase_if(idle_, [&](const Idle& idle) { return idle.since < oldest; });
+  if (idle_.empty()) return nullptr;
+  std::unique_ptr<Connection> connection = std::move(idle_.back().connection);
+  idle_.pop_back();
+  return connection;
+}
+
+void HttpTransport::put_back(std::unique_ptr<Connection> connection) {
+  const std::lock_guard lock(mutex_);
+  if (idle_.size() >= idle_connections_max) return;
+  idle_.push_back({std::move(connection), std::chrono::steady_clock::now()});
+}
+
+std::string HttpTransport::call(std::string_view rpc, const std::string& text) {
+  http::request<http::string_body> request{http::verb::post, std::string(rpc_prefix) +
+                                           std::string(rpc), 11};
+  request.set(http::field::host, host_ + ":" + port_);
+  request.set(http::field::content_type, "application/json");
+  request.body() = text;
+  request.prepare_payload();
+  std::unique_ptr<Connection> connection = take();
+  if (!connection) connection = std::make_unique<Connection>(host_, port_);
+  Connection::Answer answer = connection->exchange(request);
+  if (answer.keep_alive) put_back(std::move(connection));
+  if (answer.status != 200) throw error_of(answer.status, answer.body);
+  return std::move(answer.body);
+}
+
+}  // namespace permit::worker

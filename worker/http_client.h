@@ -1,0 +1,45 @@
+// The Transport over HTTP: one connection per call under way, kept for the next. Thread-safe.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "worker/client.h"
+
+namespace permit::worker {
+
+class HttpTransport : public Transport {
+ public:
+  // "host:port", "http://host:port". Throws Error ADDRESS_INVALID.
+  explicit HttpTransport(const std::string& address);
+  ~HttpTransport() override;
+
+  // Throws what the server answers, and Error SERVER_UNREACHABLE (unavailable) if it does not: the
+  // request may or may not have been done.
+  std::string call(std::string_view rpc, const std::string& request) override;
+
+  const std::string& host() const { return host_; }
+  const std::string& port() const { return port_; }
+
+ private:
+  class Connection;
+  struct Idle {
+    std::unique_ptr<Connection> connection;
+    std::chrono::steady_clock::time_point since;
+  };
+
+  std::unique_ptr<Connection> take();
+  void put_back(std::unique_ptr<Connection> connection);
+
+  std::string host_;
+  std::string port_;
+  std::mutex mutex_;
+  std::vector<Idle> idle_;  // most recent last
+};
+
+}  // namespace permit::worker
