@@ -6,7 +6,8 @@
 // destroys its frame, wherever it is suspended.
 //
 // The rule for authors: name it, then await it. Between `co_await` and its `;` stand no brace, no
-// `?:` and no lambda that captures by value: g++ 12 frees what they make twice (scripts/lint looks).
+// `?:` and no lambda that captures by value: g++ 12 frees what they make twice (scripts/lint
+// looks).
 #pragma once
 
 #include <coroutine>
@@ -126,9 +127,7 @@ class [[nodiscard]] Async {
   }
 
   // Runs it up to its first wait with nobody waiting for it: the root of a run, a signal handler.
-  void start(Scheduler& scheduler) {
-    run(scheduler, {});
-  }
+  void start(Scheduler& scheduler) { run(scheduler, {}); }
   bool is_done() const { return frame_.promise().ended_; }
 
   class Awaiter {

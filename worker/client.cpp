@@ -72,8 +72,8 @@ DescribeWorkflowExecutionResponse RunHandle::describe() const {
   DescribeWorkflowExecutionRequest request;
   request.namespace_ = client_->namespace_name();
   request.execution = execution_;
-  return call<DescribeWorkflowExecutionResponse>(client_->transport(),
-                                                 "DescribeWorkflowExecution", request);
+  return call<DescribeWorkflowExecutionResponse>(client_->transport(), "DescribeWorkflowExecution",
+                                                 request);
 }
 
 std::vector<Event> RunHandle::history() const {

@@ -82,8 +82,15 @@ std::string names_of(const T& t) {
     return " " + t.activity_id + " of type " + t.activity_type.name;
   } else if constexpr (requires { t.timer_id; }) {
     return " " + t.timer_id;
-  } else if constexpr (requires { t.permit; t.workflow_id; }) {
-    if constexpr (requires { t.workflow_type; t.task_queue; t.workflow_id; }) {
+  } else if constexpr (requires {
+                         t.permit;
+                         t.workflow_id;
+                       }) {
+    if constexpr (requires {
+                    t.workflow_type;
+                    t.task_queue;
+                    t.workflow_id;
+                  }) {
       const std::string id = t.permit ? "of pool " + t.permit->pool.value : t.workflow_id.value;
       return " " + id + " of type " + t.workflow_type.name;
     } else {
@@ -91,7 +98,10 @@ std::string names_of(const T& t) {
     }
   } else if constexpr (requires { t.marker_name; }) {
     return " " + t.marker_name;
-  } else if constexpr (requires { t.signal_name; t.child_workflow_only; }) {
+  } else if constexpr (requires {
+                         t.signal_name;
+                         t.child_workflow_only;
+                       }) {
     return " " + t.signal_name;
   } else if constexpr (requires { t.scheduled_event_id; }) {
     return " of event " + std::to_string(t.scheduled_event_id);
@@ -124,9 +134,8 @@ bool matches(const Command& command, const Event& event) {
 }
 
 std::string describe(const Command& command) {
-  return std::visit(
-      [&](const auto& c) { return std::string(command.name()) + names_of(c); },
-      command.attributes);
+  return std::visit([&](const auto& c) { return std::string(command.name()) + names_of(c); },
+                    command.attributes);
 }
 
 std::string describe(const Event& event) {

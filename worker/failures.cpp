@@ -35,7 +35,8 @@ std::string describe(const WorkflowId& id, StartChildWorkflowExecutionFailedCaus
                      const std::optional<PermitFailure>& permit_failure) {
   if (permit_failure) return permit_failure->message;
   if (cause == StartChildWorkflowExecutionFailedCause::workflow_already_exists) {
-    return "the child \"" + id.value + "\" was not started: a run with this id is open, or its id "
+    return "the child \"" + id.value +
+           "\" was not started: a run with this id is open, or its id "
            "reuse policy forbids another";
   }
   return "the child \"" + id.value + "\" was not started";

@@ -39,8 +39,7 @@ Error error_of(int status, const std::string& body) {
   for (const auto& detail : parsed.value("details", nlohmann::json::array())) {
     if (detail.is_object() && detail.contains("reason")) reason = detail.value("reason", "");
   }
-  Error error(static_cast<ErrorCode>(parsed.value("code", 2)), reason,
-              parsed.value("message", ""));
+  Error error(static_cast<ErrorCode>(parsed.value("code", 2)), reason, parsed.value("message", ""));
   for (const auto& detail : parsed.value("details", nlohmann::json::array())) {
     error.with_detail(detail.dump());
   }
@@ -62,8 +61,8 @@ class HttpTransport::Connection {
     }
     if (failed) {
       throw Error(ErrorCode::unavailable, "SERVER_UNREACHABLE",
-                  "cannot reach a permit server at " + host + ":" + port + " (" +
-                      failed.message() + "); is it running? See: permit server start-dev");
+                  "cannot reach a permit server at " + host + ":" + port + " (" + failed.message() +
+                      "); is it running? See: permit server start-dev");
     }
     stream_.socket().set_option(asio::ip::tcp::no_delay(true), failed);
   }
@@ -141,8 +140,8 @@ void HttpTransport::put_back(std::unique_ptr<Connection> connection) {
 }
 
 std::string HttpTransport::call(std::string_view rpc, const std::string& text) {
-  http::request<http::string_body> request{http::verb::post, std::string(rpc_prefix) +
-                                           std::string(rpc), 11};
+  http::request<http::string_body> request{http::verb::post,
+                                           std::string(rpc_prefix) + std::string(rpc), 11};
   request.set(http::field::host, host_ + ":" + port_);
   request.set(http::field::content_type, "application/json");
   request.body() = text;

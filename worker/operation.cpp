@@ -84,8 +84,8 @@ void ActivityOperation::apply(const Event& event) {
   if (const auto* e = event.get_if<event::ActivityTaskCompleted>()) {
     finish(e->result);
   } else if (const auto* f = event.get_if<event::ActivityTaskFailed>()) {
-    finish(failed(ActivityFailed(
-        activity_failure(*f, told("the activity failed", f->failure), f->failure))));
+    finish(failed(
+        ActivityFailed(activity_failure(*f, told("the activity failed", f->failure), f->failure))));
   } else if (const auto* t = event.get_if<event::ActivityTaskTimedOut>()) {
     finish(failed(ActivityFailed(
         activity_failure(*t, told("the activity timed out", t->failure), t->failure))));
@@ -143,13 +143,13 @@ void ExternalOperation::apply(const Event& event) {
     return;
   }
   if (const auto* f = event.get_if<event::SignalExternalWorkflowExecutionFailed>()) {
-    finish(failed(ExternalFailed("the signal reached nobody: there is no open run " +
-                                 f->workflow_execution.value_or(WorkflowExecution{})
-                                     .workflow_id.value + " of that kind")));
+    finish(failed(ExternalFailed(
+        "the signal reached nobody: there is no open run " +
+        f->workflow_execution.value_or(WorkflowExecution{}).workflow_id.value + " of that kind")));
   } else if (const auto* c = event.get_if<event::RequestCancelExternalWorkflowExecutionFailed>()) {
-    finish(failed(ExternalFailed("the cancel request reached nobody: there is no open run " +
-                                 c->workflow_execution.value_or(WorkflowExecution{})
-                                     .workflow_id.value + " of that kind")));
+    finish(failed(ExternalFailed(
+        "the cancel request reached nobody: there is no open run " +
+        c->workflow_execution.value_or(WorkflowExecution{}).workflow_id.value + " of that kind")));
   }
 }
 
@@ -200,8 +200,7 @@ void ChildOperation::apply(const Event& event) {
     close(*c->workflow_execution, c->result);
   } else if (const auto* f = event.get_if<event::ChildWorkflowExecutionFailed>()) {
     close(*f->workflow_execution,
-          failed(ChildFailed(
-              child_failure(*f, told("the child failed", f->failure), f->failure))));
+          failed(ChildFailed(child_failure(*f, told("the child failed", f->failure), f->failure))));
   } else if (const auto* x = event.get_if<event::ChildWorkflowExecutionCanceled>()) {
     close(*x->workflow_execution, failed(Canceled("the child was canceled")));
   } else if (const auto* t = event.get_if<event::ChildWorkflowExecutionTimedOut>()) {

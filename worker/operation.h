@@ -1,6 +1,6 @@
-// What a run has begun and that events will end: an activity, a timer, a child, a signal or a cancel
-// request to another run. One small state machine each: its command waits for the end of the task,
-// then its event gives it a number, then an event with that number ends it.
+// What a run has begun and that events will end: an activity, a timer, a child, a signal or a
+// cancel request to another run. One small state machine each: its command waits for the end of the
+// task, then its event gives it a number, then an event with that number ends it.
 #pragma once
 
 #include <functional>

@@ -5,7 +5,8 @@
 // and for a named stream its name, then 0xFF once more. Words: SplitMix64 (Steele, Lea, Flood)
 // from that seed. below(n): words of the smallest mask that covers n - 1, until one is below n.
 // shuffle: Fisher-Yates from the end, i = n-1 … 1, swap with below(i + 1).
-// tests/worker/random_test.cpp has vectors; what is drawn here is in histories, so it never changes.
+// tests/worker/random_test.cpp has vectors; what is drawn here is in histories, so it never
+// changes.
 #pragma once
 
 #include <cstdint>

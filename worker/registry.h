@@ -70,9 +70,9 @@ class Registry {
                                                      Workflow workflow,
                                                      std::optional<Payloads> input) {
     std::tuple<Args...> arguments = arguments_from<Args...>(input);
-    Async<R> body = std::apply(
-        [&](Args&... args) { return function(std::move(workflow), std::move(args)...); },
-        arguments);
+    Async<R> body =
+        std::apply([&](Args&... args) { return function(std::move(workflow), std::move(args)...); },
+                   arguments);
     if constexpr (std::is_void_v<R>) {
       co_await body;
       co_return std::nullopt;

@@ -23,8 +23,8 @@ std::unique_ptr<WorkflowInstance> instance_for(const Registry& registry,
   const std::string& type = started->workflow_type.name;
   const WorkflowFunction* function = registry.find_workflow(type);
   if (function == nullptr) {
-    throw Misuse("no workflow \"" + type + "\" is registered; there is: " +
-                 registry.workflow_names());
+    throw Misuse("no workflow \"" + type +
+                 "\" is registered; there is: " + registry.workflow_names());
   }
   return std::make_unique<WorkflowInstance>(execution, *function, silent);
 }

@@ -1,8 +1,8 @@
 #include "worker/task_runner.h"
 
-#include "orchestrator/protocol/json.h"
-
 #include <utility>
+
+#include "orchestrator/protocol/json.h"
 
 namespace permit::worker {
 
@@ -36,8 +36,7 @@ WorkflowTaskAnswer TaskRunner::run(const PollWorkflowTaskQueueResponse& task) {
     return run_task(task);
   } catch (const NondeterminismError&) {
     evict(run);
-    return failed(task, WorkflowTaskFailedCause::non_deterministic_error,
-                  std::current_exception());
+    return failed(task, WorkflowTaskFailedCause::non_deterministic_error, std::current_exception());
   } catch (...) {
     evict(run);
     return failed(task, WorkflowTaskFailedCause::workflow_worker_unhandled_failure,
@@ -50,8 +49,8 @@ std::unique_ptr<WorkflowInstance> TaskRunner::make(
   const std::string& type = task.workflow_type->name;
   const WorkflowFunction* function = registry_.find_workflow(type);
   if (function == nullptr) {
-    throw Misuse("this worker has no workflow \"" + type + "\"; it has: " +
-                 registry_.workflow_names());
+    throw Misuse("this worker has no workflow \"" + type +
+                 "\"; it has: " + registry_.workflow_names());
   }
   return std::make_unique<WorkflowInstance>(*task.workflow_execution, *function, options_.log);
 }
@@ -188,8 +187,7 @@ ActivityInfo activity_info_of(const PollActivityTaskQueueResponse& task) {
   return info;
 }
 
-ActivityTaskAnswer run_activity(const Registry& registry,
-                                const PollActivityTaskQueueResponse& task,
+ActivityTaskAnswer run_activity(const Registry& registry, const PollActivityTaskQueueResponse& task,
                                 ActivityContext& context) {
   const auto fail = [&](const std::exception_ptr& why) {
     RespondActivityTaskFailedRequest answer;

@@ -1,5 +1,5 @@
-// Turns tasks into answers, with no I/O of its own but for a history it lacks. Keeps the runs it has
-// in memory, up to a number, least recently used first out.
+// Turns tasks into answers, with no I/O of its own but for a history it lacks. Keeps the runs it
+// has in memory, up to a number, least recently used first out.
 //
 // Belongs to the one thread that runs workflow code.
 #pragma once
@@ -29,7 +29,7 @@ class TaskRunner {
   struct Options {
     std::string namespace_name = "default";
     std::string identity;
-    std::string sticky_queue;         // empty: no run is kept between its tasks
+    std::string sticky_queue;  // empty: no run is kept between its tasks
     std::size_t runs_cached_max = 1'000;
     Duration sticky_timeout = std::chrono::seconds(5);
     LogSink log;
@@ -74,8 +74,7 @@ using ActivityTaskAnswer =
 ActivityInfo activity_info_of(const PollActivityTaskQueueResponse& task);
 
 // Runs an activity to its end, on the calling thread.
-ActivityTaskAnswer run_activity(const Registry& registry,
-                                const PollActivityTaskQueueResponse& task,
+ActivityTaskAnswer run_activity(const Registry& registry, const PollActivityTaskQueueResponse& task,
                                 ActivityContext& context);
 
 }  // namespace permit::worker

@@ -76,7 +76,8 @@ class TestEnvironment::InProcess : public Transport {
     using service::Service;
     if (rpc == "StartWorkflowExecution") return pass(request, &Service::start);
     if (rpc == "SignalWorkflowExecution") return pass(request, &Service::signal);
-    if (rpc == "SignalWithStartWorkflowExecution") return pass(request, &Service::signal_with_start);
+    if (rpc == "SignalWithStartWorkflowExecution")
+      return pass(request, &Service::signal_with_start);
     if (rpc == "RequestCancelWorkflowExecution") return pass(request, &Service::request_cancel);
     if (rpc == "TerminateWorkflowExecution") return pass(request, &Service::terminate);
     if (rpc == "DescribeWorkflowExecution") return pass(request, &Service::describe);
@@ -93,7 +94,10 @@ class TestEnvironment::InProcess : public Transport {
   std::string pass(const std::string& text,
                    Id (service::Service::*method)(Request, service::Done<Response>)) {
     auto request = read_json<Request>(text);
-    if constexpr (requires { request.workflow_type; request.task_queue; }) {
+    if constexpr (requires {
+                    request.workflow_type;
+                    request.task_queue;
+                  }) {
       if (request.task_queue.name.empty()) {
         request.task_queue.name = environment_.options_.task_queues.front();
       }
@@ -112,8 +116,7 @@ class TestEnvironment::InProcess : public Transport {
 
 // --- The environment ---
 
-TestEnvironment::TestEnvironment(const Registry& registry)
-    : TestEnvironment(registry, Options()) {}
+TestEnvironment::TestEnvironment(const Registry& registry) : TestEnvironment(registry, Options()) {}
 
 TestEnvironment::TestEnvironment(const Registry& registry, Options options)
     : registry_(registry),
@@ -222,9 +225,8 @@ void TestEnvironment::run_workflow_task(const PollWorkflowTaskQueueResponse& tas
   if (auto* completed = std::get_if<RespondWorkflowTaskCompletedRequest>(&answer)) {
     std::string commands = text_of(completed->commands);
     service.complete_workflow_task(
-        std::move(*completed),
-        [this, run, commands = std::move(commands)](
-            service::Result<RespondWorkflowTaskCompletedResponse> result) {
+        std::move(*completed), [this, run, commands = std::move(commands)](
+                                   service::Result<RespondWorkflowTaskCompletedResponse> result) {
           auto* response = std::get_if<RespondWorkflowTaskCompletedResponse>(&result);
           if (response == nullptr) {
             if (runner_) runner_->evict(run);
@@ -318,8 +320,8 @@ void TestEnvironment::check() {
       const std::string commands = text_of(tasks[task]);
       if (commands == recorded.at(task)) continue;
       throw NondeterminismError("run " + execution.workflow_id.value + ", task " +
-                                std::to_string(task + 1) + ": its commands were " +
-                                recorded[task] + "and on replay they are " + commands);
+                                std::to_string(task + 1) + ": its commands were " + recorded[task] +
+                                "and on replay they are " + commands);
     }
   }
 }

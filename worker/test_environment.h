@@ -49,7 +49,8 @@ class TestEnvironment {
   // Lets server and worker do all they can at this instant.
   void settle();
 
-  // The worker dies: its runs leave memory, its tasks are lost until they time out. A new one polls.
+  // The worker dies: its runs leave memory, its tasks are lost until they time out. A new one
+  // polls.
   void restart_worker();
   // The server stops between two commits and starts again on the same database.
   void restart_server();
@@ -60,7 +61,7 @@ class TestEnvironment {
   void check();
 
  private:
-  class Server;  // service, store and clock
+  class Server;     // service, store and clock
   class InProcess;  // the Transport
 
   void begin_polls();

@@ -44,8 +44,9 @@ class Worker::Backoff {
 Worker::Worker(Transport& transport, const Registry& registry, WorkerOptions options)
     : transport_(transport), registry_(registry), options_(std::move(options)) {
   if (!registry_.has_workflows() && !registry_.has_activities()) {
-    throw Misuse("a worker with nothing registered has nothing to do; register a workflow or an "
-                 "activity first");
+    throw Misuse(
+        "a worker with nothing registered has nothing to do; register a workflow or an "
+        "activity first");
   }
   if (options_.identity.empty()) options_.identity = default_identity();
   if (options_.runs_cached_max > 0) {
@@ -317,10 +318,9 @@ void Worker::poll_activities() {
 
 void Worker::run_activity_task(const PollActivityTaskQueueResponse& task) {
   std::int64_t id = 0;
-  ActivityContext context(activity_info_of(task), task.heartbeat_details,
-                          [&](std::optional<Payloads> details) {
-                            heartbeats_->record(id, std::move(details));
-                          });
+  ActivityContext context(
+      activity_info_of(task), task.heartbeat_details,
+      [&](std::optional<Payloads> details) { heartbeats_->record(id, std::move(details)); });
   id = heartbeats_->add(context);
   ActivityTaskAnswer result = run_activity(registry_, task, context);
   answer_activity(std::move(result), heartbeats_->remove(id));
@@ -337,9 +337,10 @@ void Worker::answer_activity(ActivityTaskAnswer answer, std::optional<Payloads> 
         call<EmptyResponse>(transport_, rpc, request);
         return;
       } catch (const Error& error) {
-        const bool away = error.code() == ErrorCode::unavailable ||
-                          error.code() == ErrorCode::resource_exhausted;
-        if (error.code() == ErrorCode::not_found) return;  // timed out, canceled, or its run is over
+        const bool away =
+            error.code() == ErrorCode::unavailable || error.code() == ErrorCode::resource_exhausted;
+        if (error.code() == ErrorCode::not_found)
+          return;  // timed out, canceled, or its run is over
         if (!away || attempt >= 10 || stopping_) {
           print("an activity's answer was not taken: " + error.message());
           return;

@@ -43,15 +43,14 @@ std::shared_ptr<ChildOperation> Workflow::begin_child(
   if (command.permit) {
     runs = static_cast<std::size_t>(std::max(command.permit->count, 1));
   } else if (command.workflow_id.empty()) {
-    command.workflow_id = WorkflowId(info().execution.run_id.value + "_" +
-                                     std::to_string(++instance_->last_child_));
+    command.workflow_id =
+        WorkflowId(info().execution.run_id.value + "_" + std::to_string(++instance_->last_child_));
   }
   if (command.task_queue.name.empty() && !command.permit) {
     command.task_queue.name = info().task_queue;
   }
-  const auto operation =
-      std::make_shared<ChildOperation>(host(), scope_, command.workflow_id, runs,
-                                       std::move(started), std::move(not_started));
+  const auto operation = std::make_shared<ChildOperation>(
+      host(), scope_, command.workflow_id, runs, std::move(started), std::move(not_started));
   if (is_closing()) return operation;
   if (scope_->is_canceled()) {
     operation->refuse(std::make_exception_ptr(Canceled()));
@@ -116,9 +115,8 @@ Async<bool> Workflow::wait(Workflow self, std::function<bool()> predicate,
   self.throw_if_canceled();
   std::optional<Future<void>> timer;
   if (deadline) timer = self.begin_timer(*deadline - self.now(), {}, std::move(timer_id));
-  Condition changed([&] {
-    return predicate() || (timer && timer->is_ready()) || self.is_canceled();
-  });
+  Condition changed(
+      [&] { return predicate() || (timer && timer->is_ready()) || self.is_canceled(); });
   co_await changed;
   const bool in_time = predicate();
   if (timer) timer->cancel();
@@ -230,7 +228,7 @@ std::string Workflow::uuid() const {
   std::string text;
   for (int i = 0; i < 2; ++i) {
     std::uint64_t word = words.word();
-    if (i == 0) word = (word & ~std::uint64_t{0xf000}) | 0x4000;       // version 4
+    if (i == 0) word = (word & ~std::uint64_t{0xf000}) | 0x4000;  // version 4
     if (i == 1) word = (word & ~(std::uint64_t{3} << 62U)) | (std::uint64_t{2} << 62U);
     for (int shift = 60; shift >= 0; shift -= 4) text += digits[(word >> shift) & 0xfU];
   }

@@ -7,7 +7,8 @@
 //     workflow.on_signal("stop", [&stop] { stop = true; });
 //     const auto quick = ActivityOptions().start_to_close(1min).retry(3);
 //     Report report = co_await workflow.execute_activity(make_report, quick, plan);
-//     const bool stopped = co_await workflow.wait_until([&stop] { return stop; }, 8h);
+//     const auto is_stopped = [&stop] { return stop; };
+//     const bool in_time = co_await workflow.wait_until(is_stopped, 8h);
 //     ...
 //
 // What begins something (an activity, a timer, a child) begins it at once and gives a Future;
@@ -171,8 +172,7 @@ class Workflow {
 
   OperationHost& host() const;
   Scheduler& scheduler() const;
-  Cancel begin_activity(command::ScheduleActivityTask command, OnCancel on_cancel,
-                        Done done) const;
+  Cancel begin_activity(command::ScheduleActivityTask command, OnCancel on_cancel, Done done) const;
   std::shared_ptr<ChildOperation> begin_child(command::StartChildWorkflowExecution command,
                                               ChildOperation::Started started,
                                               ChildOperation::NotStarted not_started) const;

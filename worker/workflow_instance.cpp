@@ -18,8 +18,7 @@ thread_local const WorkflowInstance* entered = nullptr;
 
 class Entered {
  public:
-  explicit Entered(const WorkflowInstance* instance)
-      : before_(std::exchange(entered, instance)) {}
+  explicit Entered(const WorkflowInstance* instance) : before_(std::exchange(entered, instance)) {}
   ~Entered() { entered = before_; }
   Entered(const Entered&) = delete;
   Entered& operator=(const Entered&) = delete;
@@ -236,9 +235,10 @@ void WorkflowInstance::contradict(const Event* event, const Command* command) co
     text += "after event " + std::to_string(info_.history_events) +
             " its history has nothing more, and the code asked for " + describe(*command);
   }
-  text += ". Likely the code was changed under an open run (see Workflow::patched), or it uses "
-          "what is not in its history: a clock, random numbers, a thread, the order of an "
-          "unordered container.";
+  text +=
+      ". Likely the code was changed under an open run (see Workflow::patched), or it uses "
+      "what is not in its history: a clock, random numbers, a thread, the order of an "
+      "unordered container.";
   throw NondeterminismError(text);
 }
 
@@ -267,8 +267,10 @@ void WorkflowInstance::close(std::optional<Payloads> result, const std::exceptio
       if (one.is_handler && !one.coroutine.is_done()) running += " \"" + one.name + "\"";
     }
     if (!running.empty()) {
-      throw Misuse("workflow \"" + info_.workflow_type + "\" ends while handlers of these signals "
-                   "still run:" + running + "; wait_until handlers_running() is 0 first");
+      throw Misuse("workflow \"" + info_.workflow_type +
+                   "\" ends while handlers of these signals "
+                   "still run:" +
+                   running + "; wait_until handlers_running() is 0 first");
     }
     closing_command_ = Command{command::CompleteWorkflowExecution{std::move(result)}, {}};
   } catch (const Workflow::ContinueAsNew& next) {
@@ -293,7 +295,8 @@ void WorkflowInstance::close(std::optional<Payloads> result, const std::exceptio
 void WorkflowInstance::check_usable() const {
   if (entered == this) return;
   throw Misuse("a Workflow handle of \"" + info_.workflow_type + "\" (" +
-               info_.execution.workflow_id.value + ") is used outside its workflow's own code: on "
+               info_.execution.workflow_id.value +
+               ") is used outside its workflow's own code: on "
                "another thread, in an activity, or in another workflow");
 }
 
@@ -308,9 +311,10 @@ std::optional<Payloads> WorkflowInstance::query(const std::string& type,
   const auto handler = query_handlers_.find(type);
   if (handler == query_handlers_.end()) {
     std::string known;
-    for (const auto& [name, function] : query_handlers_) known += (known.empty() ? "" : ", ") + name;
-    throw Misuse("workflow \"" + info_.workflow_type + "\" has no query \"" + type + "\"; it has: " +
-                 (known.empty() ? "none" : known));
+    for (const auto& [name, function] : query_handlers_)
+      known += (known.empty() ? "" : ", ") + name;
+    throw Misuse("workflow \"" + info_.workflow_type + "\" has no query \"" + type +
+                 "\"; it has: " + (known.empty() ? "none" : known));
   }
   in_query_ = true;
   struct Leave {

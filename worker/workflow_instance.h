@@ -1,6 +1,6 @@
 // One run in memory: history in, commands out, no I/O. activate() applies events in their order,
-// each readying what waits for it, and runs the coroutines until all are blocked. What the code asks
-// for while the history is replayed must be what the history has.
+// each readying what waits for it, and runs the coroutines until all are blocked. What the code
+// asks for while the history is replayed must be what the history has.
 //
 // One thread at a time. Destroying an instance destroys the coroutine frames, wherever they are;
 // nothing that their destructors do has an effect.
@@ -109,13 +109,13 @@ class WorkflowInstance : private OperationHost {
   std::string seed_run_id_;
 
   // The history so far.
-  std::optional<Task> candidate_;           // started, and not known how it ended
-  std::int64_t live_task_ = 0;              // run here, completion not seen yet
-  std::vector<const Event*> unseen_;        // since the last task; of the events being applied
-  IssuedList issued_;                       // whose events have not been seen, in order
+  std::optional<Task> candidate_;     // started, and not known how it ended
+  std::int64_t live_task_ = 0;        // run here, completion not seen yet
+  std::vector<const Event*> unseen_;  // since the last task; of the events being applied
+  IssuedList issued_;                 // whose events have not been seen, in order
   std::map<std::int64_t, std::shared_ptr<Operation>> operations_;  // by their event's number
-  std::deque<const event::MarkerRecorded*> side_effects_;  // of the task being replayed
-  std::set<std::string> patches_;                          // that the history has, or the code made
+  std::deque<const event::MarkerRecorded*> side_effects_;          // of the task being replayed
+  std::set<std::string> patches_;  // that the history has, or the code made
   std::map<std::string, bool> patch_answers_;
 
   // The code.

@@ -95,8 +95,8 @@ Async<void> run_into(Async<T> coroutine, Future<T> future) {
 
 // Calls a handler with the arguments that its signature says.
 template <class Handler, class R, class... Args>
-R call_with(const Handler& handler, const std::optional<Payloads>& input, R (Handler::*)(Args...)
-                                                                              const) {
+R call_with(const Handler& handler, const std::optional<Payloads>& input,
+            R (Handler::*)(Args...) const) {
   std::tuple<std::decay_t<Args>...> arguments = arguments_from<std::decay_t<Args>...>(input);
   return std::apply([&](auto&... args) -> R { return handler(std::move(args)...); }, arguments);
 }
@@ -135,10 +135,10 @@ void Workflow::on_signal(std::string name, Handler handler) const {
 
 template <class Handler>
 void Workflow::on_query(std::string name, Handler handler) const {
-  add_query_handler(std::move(name), [handler = std::move(handler)](
-                                         const std::optional<Payloads>& input) {
-    return to_payloads(detail::call_with(handler, input, &Handler::operator()));
-  });
+  add_query_handler(std::move(name),
+                    [handler = std::move(handler)](const std::optional<Payloads>& input) {
+                      return to_payloads(detail::call_with(handler, input, &Handler::operator()));
+                    });
 }
 
 template <class Function>

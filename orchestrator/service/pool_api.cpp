@@ -5,8 +5,8 @@
 #include "orchestrator/core/clock_transitions.h"
 #include "orchestrator/core/validate.h"
 #include "orchestrator/protocol/ensure.h"
-#include "orchestrator/service/service.h"
 #include "orchestrator/protocol/siphash.h"
+#include "orchestrator/service/service.h"
 
 namespace permit::service {
 

@@ -53,7 +53,7 @@ int register_all(std::index_sequence<index...>) {
     if (i >= scenarios().size()) return;
     const Scenario& scenario = scenarios()[i];
     doctest::detail::TestSuite suite;
-    suite* "scenarios";
+    suite * "scenarios";
     doctest::detail::TestCase test_case(test, scenario.file.path.c_str(), 1, suite);
     doctest::detail::regTest(test_case * scenario.name.c_str());
   };

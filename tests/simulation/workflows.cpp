@@ -226,8 +226,8 @@ void Parent::sleep_if_refused() {
     const Event& asked = run_.events[static_cast<std::size_t>(failed->initiated_event_id - 1)];
     const auto* request = asked.get_if<event::StartChildWorkflowExecutionInitiated>();
     const std::string id = "back-off" + std::to_string(failed->initiated_event_id);
-    commands_.push_back(start_timer(id, chance_.duration(1s, plan_.lease_max * 4 + 1min),
-                                    request->permit->pool));
+    commands_.push_back(
+        start_timer(id, chance_.duration(1s, plan_.lease_max * 4 + 1min), request->permit->pool));
   }
 }
 

@@ -291,7 +291,8 @@ std::optional<PollWorkflowTaskQueueResponse> Script::take_task(const std::string
   auto result = cluster_.call<PollWorkflowTaskQueueResponse>(
       [&](auto done) { cluster_.service().poll_workflow_task(request, std::move(done)); });
   if (!result) {
-    cluster_.service().expire_polls(std::chrono::steady_clock::now() + std::chrono::milliseconds(1));
+    cluster_.service().expire_polls(std::chrono::steady_clock::now() +
+                                    std::chrono::milliseconds(1));
     return std::nullopt;
   }
   auto task = std::get<PollWorkflowTaskQueueResponse>(std::move(*result));
@@ -414,7 +415,8 @@ void Script::poll_activity(Words& words) {
   const auto result = cluster_.call<PollActivityTaskQueueResponse>(
       [&](auto done) { cluster_.service().poll_activity_task(request, std::move(done)); });
   if (!result) {
-    cluster_.service().expire_polls(std::chrono::steady_clock::now() + std::chrono::milliseconds(1));
+    cluster_.service().expire_polls(std::chrono::steady_clock::now() +
+                                    std::chrono::milliseconds(1));
     say("nothing");
     return;
   }

@@ -111,107 +111,115 @@ void record(const std::string& name, const std::vector<Event>& events) {
 
 }  // namespace
 
-TEST_SUITE("replay") {
-  TEST_CASE("code that was changed under an open run is told what differs, and where") {
-    const std::vector<Event> events = open_history(first_version);
-    const std::string likely =
-        ". Likely the code was changed under an open run (see Workflow::patched), or it uses what "
-        "is not in its history: a clock, random numbers, a thread, the order of an unordered "
-        "container.";
-    const std::string run = "workflow \"flow\" (f, run r) does not replay: ";
-    CHECK(difference(first_version, events) == "none");
-    CHECK(difference(other_activity, events) ==
-          run + "event 5 of its history is ActivityTaskScheduled 1 of type echo, and the code asked "
-                "for ScheduleActivityTask 1 of type shout" + likely);
-    CHECK(difference(timer_first, events) ==
-          run + "event 5 of its history is ActivityTaskScheduled 1 of type echo, and the code asked "
-                "for StartTimer 1" + likely);
-    CHECK(difference(one_less, events) ==
-          run + "event 5 of its history is ActivityTaskScheduled 1 of type echo, and the code asked "
-                "for CompleteWorkflowExecution" + likely);
-    CHECK(difference(one_more, events) ==
-          run + "event 5 of its history is ActivityTaskScheduled 1 of type echo, and the code asked "
-                "for StartTimer 1" + likely);
-  }
+TEST_SUITE_BEGIN("replay");
 
-  TEST_CASE("code that asks for more than its history has is told so at the next task") {
-    std::vector<Event> events = open_history(first_version);
-    std::erase_if(events, [](const Event& event) {
-      return event.get_if<event::TimerStarted>() != nullptr;
-    });
-    Event scheduled;
-    scheduled.event_id = 90;
-    scheduled.attributes = event::WorkflowTaskScheduled{};
-    Event started;
-    started.event_id = 91;
-    started.attributes = event::WorkflowTaskStarted{};
-    events.push_back(scheduled);
-    events.push_back(started);
-    CHECK(difference(first_version, events)
-              .find("its history has nothing more, and the code asked for StartTimer 1") !=
-          std::string::npos);
-  }
-
-  TEST_CASE("patched lets old runs go the old way and new ones the new way") {
-    const std::vector<Event> before = open_history(first_version);
-    const std::vector<Event> after = open_history(patched_version);
-    record("patch_before", before);
-    record("patch_after", after);
-    CHECK(difference(patched_version, before) == "none");
-    CHECK(difference(patched_version, after) == "none");
-    CHECK(difference(first_version, after) != "none");
-  }
-
-  TEST_CASE("a worker whose code does not replay fails the task, and a fixed one goes on") {
-    Registry registry = registry_of(first_version);
-    const Registry changed = registry_of(other_activity);
-    TestEnvironment environment(registry);
-    const auto run = environment.client().start(flow, StartOptions("f"));
-    environment.advance(1min);
-
-    std::vector<Event> events = run.history();
-    TaskRunner::Options options;
-    options.sticky_queue = "s";
-    TaskRunner runner(changed, options);
-    PollWorkflowTaskQueueResponse task;
-    task.workflow_execution = run.execution();
-    task.workflow_type = WorkflowType{"flow"};
-    task.attempt = 1;
-    std::string text;
-    for (const Event& event : events) text += (text.empty() ? "[" : ",") + to_json(event);
-    task.history = RawHistory{RawJson{text + "]"}};
-    const WorkflowTaskAnswer answer = runner.run(task);
-    const auto* failed = std::get_if<RespondWorkflowTaskFailedRequest>(&answer);
-    REQUIRE(failed != nullptr);
-    CHECK(failed->cause == WorkflowTaskFailedCause::non_deterministic_error);
-    CHECK(runner.runs_cached() == 0);
-    // Tried again, it is left to time out: no storm of failing tasks.
-    task.attempt = 2;
-    const WorkflowTaskAnswer again = runner.run(task);
-    CHECK(std::holds_alternative<std::monostate>(again));
-
-    CHECK(run.result() == "a");
-  }
-
-  TEST_CASE("recorded histories replay for ever") {
-    const Registry registry = registry_of(patched_version);
-    int files = 0;
-    for (const auto& file : std::filesystem::directory_iterator("tests/histories")) {
-      if (file.path().extension() != ".json") continue;
-      CAPTURE(file.path().string());
-      ++files;
-      const std::vector<Event> events = read_history(read_file(file.path()));
-      CHECK_NOTHROW(replay(registry, {WorkflowId("f"), RunId("r")}, events));
-    }
-    CHECK(files >= 2);
-  }
-
-  TEST_CASE("a file that is no history is refused") {
-    CHECK_THROWS_WITH_AS(read_history("{}"),
-                         "a history file is {\"events\": [...]} or the list", Error);
-    CHECK_THROWS_AS(read_history("[{]"), Error);
-    CHECK_THROWS_WITH_AS(replay(registry_of(one_less), {}, {}),
-                         "a history begins with WorkflowExecutionStarted; this one does not",
-                         Error);
-  }
+TEST_CASE("code that was changed under an open run is told what differs, and where") {
+  const std::vector<Event> events = open_history(first_version);
+  const std::string likely =
+      ". Likely the code was changed under an open run (see Workflow::patched), or it uses what "
+      "is not in its history: a clock, random numbers, a thread, the order of an unordered "
+      "container.";
+  const std::string run = "workflow \"flow\" (f, run r) does not replay: ";
+  CHECK(difference(first_version, events) == "none");
+  CHECK(difference(other_activity, events) ==
+        run +
+            "event 5 of its history is ActivityTaskScheduled 1 of type echo, and the code asked "
+            "for ScheduleActivityTask 1 of type shout" +
+            likely);
+  CHECK(difference(timer_first, events) ==
+        run +
+            "event 5 of its history is ActivityTaskScheduled 1 of type echo, and the code asked "
+            "for StartTimer 1" +
+            likely);
+  CHECK(difference(one_less, events) ==
+        run +
+            "event 5 of its history is ActivityTaskScheduled 1 of type echo, and the code asked "
+            "for CompleteWorkflowExecution" +
+            likely);
+  CHECK(difference(one_more, events) ==
+        run +
+            "event 5 of its history is ActivityTaskScheduled 1 of type echo, and the code asked "
+            "for StartTimer 1" +
+            likely);
 }
+
+TEST_CASE("code that asks for more than its history has is told so at the next task") {
+  std::vector<Event> events = open_history(first_version);
+  std::erase_if(events,
+                [](const Event& event) { return event.get_if<event::TimerStarted>() != nullptr; });
+  Event scheduled;
+  scheduled.event_id = 90;
+  scheduled.attributes = event::WorkflowTaskScheduled{};
+  Event started;
+  started.event_id = 91;
+  started.attributes = event::WorkflowTaskStarted{};
+  events.push_back(scheduled);
+  events.push_back(started);
+  CHECK(difference(first_version, events)
+            .find("its history has nothing more, and the code asked for StartTimer 1") !=
+        std::string::npos);
+}
+
+TEST_CASE("patched lets old runs go the old way and new ones the new way") {
+  const std::vector<Event> before = open_history(first_version);
+  const std::vector<Event> after = open_history(patched_version);
+  record("patch_before", before);
+  record("patch_after", after);
+  CHECK(difference(patched_version, before) == "none");
+  CHECK(difference(patched_version, after) == "none");
+  CHECK(difference(first_version, after) != "none");
+}
+
+TEST_CASE("a worker whose code does not replay fails the task, and a fixed one goes on") {
+  Registry registry = registry_of(first_version);
+  const Registry changed = registry_of(other_activity);
+  TestEnvironment environment(registry);
+  const auto run = environment.client().start(flow, StartOptions("f"));
+  environment.advance(1min);
+
+  std::vector<Event> events = run.history();
+  TaskRunner::Options options;
+  options.sticky_queue = "s";
+  TaskRunner runner(changed, options);
+  PollWorkflowTaskQueueResponse task;
+  task.workflow_execution = run.execution();
+  task.workflow_type = WorkflowType{"flow"};
+  task.attempt = 1;
+  std::string text;
+  for (const Event& event : events) text += (text.empty() ? "[" : ",") + to_json(event);
+  task.history = RawHistory{RawJson{text + "]"}};
+  const WorkflowTaskAnswer answer = runner.run(task);
+  const auto* failed = std::get_if<RespondWorkflowTaskFailedRequest>(&answer);
+  REQUIRE(failed != nullptr);
+  CHECK(failed->cause == WorkflowTaskFailedCause::non_deterministic_error);
+  CHECK(runner.runs_cached() == 0);
+  // Tried again, it is left to time out: no storm of failing tasks.
+  task.attempt = 2;
+  const WorkflowTaskAnswer again = runner.run(task);
+  CHECK(std::holds_alternative<std::monostate>(again));
+
+  CHECK(run.result() == "a");
+}
+
+TEST_CASE("recorded histories replay for ever") {
+  const Registry registry = registry_of(patched_version);
+  int files = 0;
+  for (const auto& file : std::filesystem::directory_iterator("tests/histories")) {
+    if (file.path().extension() != ".json") continue;
+    CAPTURE(file.path().string());
+    ++files;
+    const std::vector<Event> events = read_history(read_file(file.path()));
+    CHECK_NOTHROW(replay(registry, {WorkflowId("f"), RunId("r")}, events));
+  }
+  CHECK(files >= 2);
+}
+
+TEST_CASE("a file that is no history is refused") {
+  CHECK_THROWS_WITH_AS(read_history("{}"), "a history file is {\"events\": [...]} or the list",
+                       Error);
+  CHECK_THROWS_AS(read_history("[{]"), Error);
+  CHECK_THROWS_WITH_AS(replay(registry_of(one_less), {}, {}),
+                       "a history begins with WorkflowExecutionStarted; this one does not", Error);
+}
+
+TEST_SUITE_END();
