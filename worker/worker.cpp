@@ -326,36 +326,50 @@ void Worker::run_activity_task(const PollActivityTaskQueueResponse& task) {
   answer_activity(std::move(result), heartbeats_->remove(id));
 }
 
-// Tried again while the server is away: a token is good for one answer only.
-void Worker::answer_activity(ActivityTaskAnswer answer, std::optional<Payloads> last_details) {
-  const auto send = [&](std::string_view rpc, auto request) {
-    request.identity = options_.identity;
-    request.namespace_ = options_.namespace_name;
-    Backoff backoff;
-    for (int attempt = 1;; ++attempt) {
-      try {
-        call<EmptyResponse>(transport_, rpc, request);
-        return;
-      } catch (const Error& error) {
-        const bool away =
-            error.code() == ErrorCode::unavailable || error.code() == ErrorCode::resource_exhausted;
-        if (error.code() == ErrorCode::not_found)
-          return;  // timed out, canceled, or its run is over
-        if (!away || attempt >= 10 || stopping_) {
-          print("an activity's answer was not taken: " + error.message());
-          return;
-        }
+// Tried again while the server is away: a token is good for one answer only. Returns the server's
+// words if it refuses this answer for what it is.
+template <class Request>
+std::string Worker::send_activity_answer(std::string_view rpc, Request request) {
+  request.identity = options_.identity;
+  request.namespace_ = options_.namespace_name;
+  Backoff backoff;
+  for (int attempt = 1;; ++attempt) {
+    try {
+      call<EmptyResponse>(transport_, rpc, request);
+      return {};
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::not_found) return {};  // timed out, or its run is over
+      const bool away =
+          error.code() == ErrorCode::unavailable || error.code() == ErrorCode::resource_exhausted;
+      if (away && attempt < 10 && !stopping_) {
         pause(backoff.failed());
+        continue;
       }
+      print("an activity's answer was not taken: " + error.message());
+      return away ? std::string() : error.message();
     }
-  };
+  }
+}
+
+void Worker::answer_activity(ActivityTaskAnswer answer, std::optional<Payloads> last_details) {
   if (auto* completed = std::get_if<RespondActivityTaskCompletedRequest>(&answer)) {
-    send("RespondActivityTaskCompleted", std::move(*completed));
+    const Bytes token = completed->task_token;
+    const std::string refused =
+        send_activity_answer("RespondActivityTaskCompleted", std::move(*completed));
+    if (refused.empty()) return;
+    // A result that is too large stays so.
+    RespondActivityTaskFailedRequest failed;
+    failed.task_token = token;
+    failed.failure = ApplicationFailed("the result was refused: " + refused)
+                         .type("ResultRefused")
+                         .non_retryable()
+                         .failure();
+    send_activity_answer("RespondActivityTaskFailed", std::move(failed));
   } else if (auto* failed = std::get_if<RespondActivityTaskFailedRequest>(&answer)) {
     failed->last_heartbeat_details = std::move(last_details);
-    send("RespondActivityTaskFailed", std::move(*failed));
+    send_activity_answer("RespondActivityTaskFailed", std::move(*failed));
   } else if (auto* canceled = std::get_if<RespondActivityTaskCanceledRequest>(&answer)) {
-    send("RespondActivityTaskCanceled", std::move(*canceled));
+    send_activity_answer("RespondActivityTaskCanceled", std::move(*canceled));
   }
 }
 

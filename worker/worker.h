@@ -75,6 +75,8 @@ class Worker {
 
   void poll_activities();
   void run_activity_task(const PollActivityTaskQueueResponse& task);
+  template <class Request>
+  std::string send_activity_answer(std::string_view rpc, Request request);
   void answer_activity(ActivityTaskAnswer answer, std::optional<Payloads> last_details);
   bool send_heartbeat(const Bytes& token, const std::optional<Payloads>& details);
 
@@ -90,10 +92,8 @@ class Worker {
 
   std::atomic<bool> stopping_{false};
   std::mutex mutex_;
-  std::condition_variable changed_;  // stopping_, polling_, activities_running_
+  std::condition_variable changed_;  // stopping_, polling_
   int polling_ = 0;
-  int activities_running_ = 0;
-  bool server_is_away_ = false;
 
   Queue workflow_queue_;
   std::unique_ptr<TaskRunner> runner_;  // of the workflow thread

@@ -28,6 +28,8 @@ void set_targets(Report& report) {
   report.set_target("hand-off, 8 pairs: p99", {Target::Kind::at_most, 5});
   report.set_target("memory, 100,000 idle runs", {Target::Kind::at_most, 600});
   report.set_target("restart, 100,000 open", {Target::Kind::at_most, 1});
+  report.set_target("replay, with its JSON", {Target::Kind::at_least, 300'000});
+  report.set_target("memory, idle workflow in a worker", {Target::Kind::at_most, 20 * 1024});
 }
 
 // Variants and figures take turns, so that what else the machine does meets all of them alike.
@@ -45,6 +47,11 @@ void run(const Options& options, Report& report, Report& baseline) {
       if (!options.baseline.empty() && baseline_first) scenario.run(other, baseline);
       scenario.run(server, report);
       if (!options.baseline.empty() && !baseline_first) scenario.run(other, baseline);
+    }
+    for (const Scenario& scenario : permit::bench::worker_scenarios()) {
+      if (!wanted(scenario)) continue;
+      std::cerr << "repetition " << i + 1 << ": " << scenario.name << std::endl;
+      scenario.run(server, report);
     }
     if (!options.only.empty()) continue;
     for (const Scenario& scenario : permit::bench::limit_scenarios()) scenario.run(server, report);

@@ -24,6 +24,8 @@ struct Scenario {
 // 64-connection starts of the same repetition have left in the report.
 std::vector<Scenario> server_scenarios();
 std::vector<Scenario> limit_scenarios();
+// Of the SDK: a worker in this process against the server, and the replay by itself.
+std::vector<Scenario> worker_scenarios();
 
 // A body like those that start runs.
 std::string start_body(const std::string& request_id);
