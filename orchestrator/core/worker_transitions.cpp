@@ -98,10 +98,6 @@ void complete_workflow_task(Transition& run, const RespondWorkflowTaskCompletedR
                             const Limits& limits) {
   RunState& state = run.state();
   ENSURE(state.task_started());
-  if (request.commands.size() > limits.commands_max) {
-    throw invalid_argument("COMMANDS_LIMIT", "a completion may carry at most " +
-                                                 std::to_string(limits.commands_max) + " commands");
-  }
   check_nothing_after_close(request.commands);
   if (state.workflow_task().attempt > 1) write_transient_task(run, limits);
 
