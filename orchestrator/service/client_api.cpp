@@ -543,4 +543,19 @@ void Service::wake_history_waits(const Change& change) {
   }
 }
 
+// After a batch that came to nothing: runs it had started are gone, and their numbers will be given
+// again.
+void Service::drop_lost_history_waits(const Error& error) {
+  for (auto it = history_waits_by_run_.begin(); it != history_waits_by_run_.end();) {
+    if (cache_.find(it->first) != nullptr) {
+      ++it;
+      continue;
+    }
+    const auto wait = history_waits_.find(it->second);
+    refuse(wait->second.done, error);
+    history_waits_.erase(wait);
+    it = history_waits_by_run_.erase(it);
+  }
+}
+
 }  // namespace permit::service

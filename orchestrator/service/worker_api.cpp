@@ -543,11 +543,22 @@ void Service::shutdown_worker(ShutdownWorkerRequest request, Done<EmptyResponse>
     const Matching::QueueKey queue{TaskQueueType::workflow, request.sticky_task_queue};
     matching_.forget_polls(queue);
     // What is on offer there goes to the normal queue at once.
-    while (const auto offer = matching_.take_offer(queue)) {
+    std::vector<Offer> offers;
+    while (const auto offer = matching_.take_offer(queue)) offers.push_back(*offer);
+    for (const Offer& offer : offers) {
       Change change(parts_, now_);
-      core::RunState* run = change.find(offer->run);
-      if (run == nullptr || !run->is_open() || !run->has_task() || run->task_started()) continue;
+      core::RunState* run = change.find(offer.run);
+      if (run == nullptr) continue;
+      if (offer.query != 0) {
+        offer_query_again(*run, offer.query);
+        continue;
+      }
+      if (!run->is_open() || !run->has_task() || run->task_started()) continue;
       if (core::task_queue_of(*run) != queue.name) continue;
+      if (!run->workflow_task().on_sticky_queue) {
+        matching_.offer(queue, offer);  // the request named a queue that is not sticky
+        continue;
+      }
       change.step(*run, [](core::Transition& t) { core::time_out_workflow_task(t); });
       finish(change);
     }
