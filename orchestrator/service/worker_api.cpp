@@ -319,9 +319,15 @@ void Service::complete_workflow_task(RespondWorkflowTaskCompletedRequest request
       Change change(parts_, now_);
       core::RunState& run = run_of_task(change, request.task_token);
       const RunNumber number = run.number;
+      auto completion = core::Completion::done;
       change.step(run, [&](core::Transition& t) {
-        core::complete_workflow_task(t, request, options_.limits);
+        completion = core::complete_workflow_task(t, request, options_.limits);
       });
+      if (completion == core::Completion::timed_out) {
+        change.send(core::TaskClosed{number});
+        finish(change);
+        throw task_stale("Workflow task heartbeat timeout: it was kept alive for too long.");
+      }
       if (request.return_new_workflow_task) change.claim_workflow_task(number, request.identity);
       change.send(core::TaskClosed{number});  // behind what its commands ask for
       finish(change);
