@@ -267,6 +267,7 @@ void Service::request_cancel(RequestCancelWorkflowExecutionRequest request,
                              Done<EmptyResponse> done) {
   submit(done, [this, request = std::move(request), done] {
     core::check_optional_name(request.identity, "identity", options_.limits);
+    core::check_optional_name(request.request_id, "requestId", options_.limits);
     Change change(parts_, now_);
     core::RunState& run = open_target(change, request.namespace_, request.workflow_execution,
                                       request.first_execution_run_id);
