@@ -23,8 +23,7 @@ struct Limits {
   std::int64_t signals_max = 10'000;
   std::size_t buffered_events_max = 100;
   std::size_t buffered_bytes_max = 2 * 1024 * 1024;
-  std::size_t commands_max = 10'000;  // of one completion
-  std::size_t slots_max = 10'000;     // of one pool
+  std::size_t slots_max = 10'000;  // of one pool
   std::size_t labels_max = 32;
   Duration workflow_task_timeout_default = std::chrono::seconds(10);
   Duration workflow_task_timeout_max = std::chrono::seconds(120);

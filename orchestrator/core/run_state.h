@@ -24,19 +24,17 @@ struct WorkflowTaskState {
   std::int64_t scheduled_event_id = 0;
   std::int64_t started_event_id = 0;
   std::int32_t attempt = 1;
-  Duration timeout{};     // start to close
-  Time scheduled_time{};  // of this attempt
-  Time original_scheduled_time{};
+  Duration timeout{};              // start to close
+  Time scheduled_time{};           // of this attempt
+  Time original_scheduled_time{};  // of the first of those that heartbeats made of it
   Time started_time{};
   std::int64_t nonce = 0;        // of the hand-out; part of the task token
   std::string identity;          // of the worker that has it
   bool on_sticky_queue = false;  // offered to the sticky queue, not the normal one
-  bool heartbeat = false;        // made by force_create_new_workflow_task
 };
 BOOST_DESCRIBE_STRUCT(WorkflowTaskState, (),
                       (scheduled_event_id, started_event_id, attempt, timeout, scheduled_time,
-                       original_scheduled_time, started_time, nonce, identity, on_sticky_queue,
-                       heartbeat))
+                       original_scheduled_time, started_time, nonce, identity, on_sticky_queue))
 
 // The attempt of an activity that is waiting, running or between retries. A store row of its own,
 // so that a heartbeat rewrites only this.
@@ -141,6 +139,8 @@ struct RunState {
 
   // Set by apply() when the worker has something new to see; cleared by scheduling a task.
   bool wants_workflow_task = false;
+  // Beside it: the task goes on one that a worker keeps alive, which was scheduled then.
+  Time heartbeat_since{};
 
   WorkflowTaskState& workflow_task() { return volatile_state.workflow_task; }
   const WorkflowTaskState& workflow_task() const { return volatile_state.workflow_task; }

@@ -1,6 +1,7 @@
 #include "orchestrator/core/transition.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "orchestrator/protocol/ensure.h"
 
@@ -206,6 +207,9 @@ void Transition::schedule_workflow_task() {
   scheduled.start_to_close_timeout = state_.started.workflow_task_timeout;
   scheduled.attempt = 1;
   append(std::move(scheduled));
+  if (is_set(state_.heartbeat_since)) {
+    state_.workflow_task().original_scheduled_time = std::exchange(state_.heartbeat_since, Time{});
+  }
   decision_.workflow_task_offered = true;
 }
 

@@ -94,13 +94,16 @@ std::vector<Event> transient_events(const RunState& state, const Limits& limits)
   return events;
 }
 
-void complete_workflow_task(Transition& run, const RespondWorkflowTaskCompletedRequest& request,
-                            const Limits& limits) {
+Completion complete_workflow_task(Transition& run,
+                                  const RespondWorkflowTaskCompletedRequest& request,
+                                  const Limits& limits) {
   RunState& state = run.state();
   ENSURE(state.task_started());
-  if (request.commands.size() > limits.commands_max) {
-    throw invalid_argument("COMMANDS_LIMIT", "a completion may carry at most " +
-                                                 std::to_string(limits.commands_max) + " commands");
+  const bool is_heartbeat = request.force_create_new_workflow_task && request.commands.empty();
+  const Time alive_since = state.workflow_task().original_scheduled_time;
+  if (is_heartbeat && run.now() > alive_since + limits.workflow_task_heartbeat_max) {
+    time_out_workflow_task(run);
+    return Completion::timed_out;
   }
   check_nothing_after_close(request.commands);
   if (state.workflow_task().attempt > 1) write_transient_task(run, limits);
@@ -121,9 +124,11 @@ void complete_workflow_task(Transition& run, const RespondWorkflowTaskCompletedR
     state.volatile_state.sticky = {};
   }
   carry_out(run, request.commands, completed_id, limits);
-  if (!state.is_open()) return;
+  if (!state.is_open()) return Completion::done;
   run.flush_buffered();
   if (request.force_create_new_workflow_task) state.wants_workflow_task = true;
+  if (is_heartbeat) state.heartbeat_since = alive_since;
+  return Completion::done;
 }
 
 void fail_workflow_task(Transition& run, TaskFailure failure) {

@@ -21,8 +21,12 @@ std::vector<Event> transient_events(const RunState& state, const Limits& limits)
 
 // Writes WorkflowTaskCompleted, the commands' events, then what was buffered. Throws
 // CommandRejected (the state is then spoiled), or Error if the completion itself makes no sense.
-void complete_workflow_task(Transition& run, const RespondWorkflowTaskCompletedRequest& request,
-                            const Limits& limits);
+// One without commands that asks for another task is a heartbeat: it keeps the task alive, but once
+// that has gone on for too long the task times out instead.
+enum class Completion { done, timed_out };
+Completion complete_workflow_task(Transition& run,
+                                  const RespondWorkflowTaskCompletedRequest& request,
+                                  const Limits& limits);
 
 struct TaskFailure {
   WorkflowTaskFailedCause cause = WorkflowTaskFailedCause::unspecified;

@@ -191,6 +191,9 @@ using CommandAttributes =
                  command::StartChildWorkflowExecution, command::SignalExternalWorkflowExecution,
                  command::UpsertWorkflowSearchAttributes, command::ModifyWorkflowProperties>;
 
+// As many as one completion may carry.
+inline constexpr std::size_t commands_max = 10'000;
+
 // JSON: {"commandType":"COMMAND_TYPE_START_TIMER","startTimerCommandAttributes":{…}}.
 struct Command {
   CommandAttributes attributes;

@@ -30,8 +30,9 @@ std::string to_json(const T& value, PayloadForm form = PayloadForm::long_form) {
 
 // Reads exactly one value; strict RFC 8259. Throws Error, invalid_argument but for the last:
 // - JSON_INVALID: not JSON, with the offset. JSON_DUPLICATE_KEY: one key twice in one object.
-// - JSON_TOO_DEEP, JSON_TOO_LARGE: over 64 levels, over 50,000 values. Event and …Response, which
-//   only a server writes, may hold twice the depth and any number of values.
+// - JSON_TOO_DEEP, JSON_TOO_LARGE: a …Request over 64 levels, or over 50,000 values (the completion
+//   of a workflow task: 200,000). All else, which only a server writes, may hold twice the depth
+//   and any number of values.
 // - FIELD_UNKNOWN, FIELD_INVALID, ENUM_UNKNOWN, COMMAND_UNKNOWN: names the path and what would do.
 // - FIELD_UNSUPPORTED (unimplemented): a field of Temporal's that we do not offer.
 template <class T>

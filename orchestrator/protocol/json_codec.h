@@ -83,14 +83,12 @@ void write_value(JsonWriter& writer, const std::map<std::string, T>& value) {
 
 // --- json.h ---
 
-// What only a server writes has no limit but its size.
+// What is not a request only a server writes; that has no limit but its size.
 template <class T>
 inline constexpr JsonLimits json_limits =
-    type_name<T>().ends_with("Response") ? own_text : foreign_text;
+    type_name<T>().ends_with("Request") ? foreign_text : own_text;
 template <>
-inline constexpr JsonLimits json_limits<Event> = own_text;
-template <>
-inline constexpr JsonLimits json_limits<std::vector<Event>> = own_text;
+inline constexpr JsonLimits json_limits<RespondWorkflowTaskCompletedRequest> = completion_text;
 
 template <class T>
 T read_json(std::string_view text) {

@@ -25,6 +25,18 @@ void read_value(JsonReader& reader, Command& value) {
   value.user_metadata = std::move(head.user_metadata);
 }
 
+// A command takes far more memory than text, so what is too many is not read first.
+void read_value(JsonReader& reader, std::vector<Command>& value) {
+  JsonReader::Array elements(reader);
+  while (elements.next()) {
+    if (value.size() == commands_max) {
+      throw invalid_argument("COMMANDS_LIMIT", "a completion may carry at most " +
+                                                   std::to_string(commands_max) + " commands");
+    }
+    read_value(reader, value.emplace_back());
+  }
+}
+
 void write_value(JsonWriter& writer, const Command& value) {
   writer.out += '{';
   write_one_of(writer, Table::codec, value.attributes.index(), &value.attributes);

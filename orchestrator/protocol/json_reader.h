@@ -28,6 +28,8 @@ struct JsonLimits {
   std::int64_t values_max;
 };
 inline constexpr JsonLimits foreign_text{64, 50'000};
+// A completion may carry 10,000 commands; on average there is room for 20 values in each.
+inline constexpr JsonLimits completion_text{64, 200'000};
 // What a server wrote wraps what it was sent, so it must be allowed to nest deeper.
 inline constexpr JsonLimits own_text{128, std::numeric_limits<std::int64_t>::max()};
 

@@ -137,6 +137,7 @@ void write_one_of(JsonWriter& writer, const OneOfCodec& codec, std::size_t index
 
 void read_value(JsonReader& reader, Event& value);
 void read_value(JsonReader& reader, Command& value);
+void read_value(JsonReader& reader, std::vector<Command>& value);
 void write_value(JsonWriter& writer, const Event& value);
 void write_value(JsonWriter& writer, const Command& value);
 

@@ -267,6 +267,7 @@ void Service::request_cancel(RequestCancelWorkflowExecutionRequest request,
                              Done<EmptyResponse> done) {
   submit(done, [this, request = std::move(request), done] {
     core::check_optional_name(request.identity, "identity", options_.limits);
+    core::check_optional_name(request.request_id, "requestId", options_.limits);
     Change change(parts_, now_);
     core::RunState& run = open_target(change, request.namespace_, request.workflow_execution,
                                       request.first_execution_run_id);
@@ -540,6 +541,21 @@ void Service::wake_history_waits(const Change& change) {
       history_waits_.erase(it->second);
       it = history_waits_by_run_.erase(it);
     }
+  }
+}
+
+// After a batch that came to nothing: runs it had started are gone, and their numbers will be given
+// again.
+void Service::drop_lost_history_waits(const Error& error) {
+  for (auto it = history_waits_by_run_.begin(); it != history_waits_by_run_.end();) {
+    if (cache_.find(it->first) != nullptr) {
+      ++it;
+      continue;
+    }
+    const auto wait = history_waits_.find(it->second);
+    refuse(wait->second.done, error);
+    history_waits_.erase(wait);
+    it = history_waits_by_run_.erase(it);
   }
 }
 

@@ -253,9 +253,7 @@ void Change::deliver(core::ParentClosed& message) {
   step(*child, [&](core::Transition& t) { core::terminate(t, std::move(terminated)); });
 }
 
-void Change::deliver(core::LeaveLine& message) {
-  parts_.pools.leave(*this, message.run, message.initiated_event_id);
-}
+void Change::deliver(core::LeaveLine& message) { parts_.pools.leave(*this, message); }
 
 void Change::deliver(core::ContinueRun& message) {
   const core::RunState& old = run(message.old_run);

@@ -78,6 +78,7 @@ void Pools::wake_sleepers(Change& change, Pool& pool, std::size_t free) {
     // Canceled by this very change; the message that says so is on its way.
     if (timer == run.timers.end() || timer->second.fired) continue;
     pool.woken[sleeper.run] = change.now() + std::chrono::seconds(1);
+    woken_in_[sleeper.run].insert(pool.name);
     const std::int64_t started_event_id = timer->second.started_event_id;
     change.step(run, [&](core::Transition& t) {
       t.receive(event::TimerFired{sleeper.timer_id, started_event_id});
@@ -86,11 +87,12 @@ void Pools::wake_sleepers(Change& change, Pool& pool, std::size_t free) {
 }
 
 void Pools::task_closed(Change& change, RunNumber run) {
-  load();
-  for (auto& [name, pool] : pools_) {
-    if (pool.woken.erase(run) == 0) continue;
-    dirty_ = true;
-    serve(change, pool);
+  const auto pools = woken_in_.extract(run);
+  if (pools.empty()) return;
+  for (const PoolName& name : pools.mapped()) {
+    if (find(name) == nullptr) continue;
+    Pool& pool = this->pool(name);
+    if (pool.woken.erase(run) > 0) serve(change, pool);
   }
 }
 

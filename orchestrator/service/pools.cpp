@@ -80,6 +80,7 @@ void Pools::forget() {
   pool_of_waiter_.clear();
   due_.clear();
   due_of_.clear();
+  woken_in_.clear();
   settled_.clear();
 }
 
@@ -537,31 +538,27 @@ void Pools::drop(Change& change, Pool& pool, std::int64_t id) {
   erase_row(change, id);
 }
 
-void Pools::leave(Change& change, RunNumber run, std::int64_t initiated_event_id) {
-  load();
-  for (auto& [name, pool] : pools_) {
-    const Waiter* waiter = pool.line.find_by_run(run.value, initiated_event_id);
-    if (waiter == nullptr) continue;
-    dirty_ = true;
-    drop(change, pool, waiter->id);
-    serve(change, pool);  // what was kept for it may fit others
-    return;
-  }
+void Pools::leave(Change& change, const core::LeaveLine& message) {
+  if (find(message.pool) == nullptr) return;
+  Pool& pool = this->pool(message.pool);
+  const Waiter* waiter = pool.line.find_by_run(message.run.value, message.initiated_event_id);
+  if (waiter == nullptr) return;
+  drop(change, pool, waiter->id);
+  serve(change, pool);  // what was kept for it may fit others
 }
 
 void Pools::withdraw(Change& change, RunNumber run, std::int64_t initiated_event_id) {
-  load();
-  for (auto& [name, pool] : pools_) {
-    const Waiter* found = pool.line.find_by_run(run.value, initiated_event_id);
-    if (found == nullptr) continue;
-    dirty_ = true;
-    const Waiter waiter = *found;
-    drop(change, pool, waiter.id);
-    refuse(change, waiter,
-           failure(PermitFailureKind::canceled, "the request was withdrawn while it waited"));
-    serve(change, pool);
-    return;
-  }
+  const auto& children = change.run(run).children;
+  const auto child = children.find(initiated_event_id);
+  if (child == children.end() || find(child->second.waits_for) == nullptr) return;
+  Pool& pool = this->pool(child->second.waits_for);
+  const Waiter* found = pool.line.find_by_run(run.value, initiated_event_id);
+  if (found == nullptr) return;
+  const Waiter waiter = *found;
+  drop(change, pool, waiter.id);
+  refuse(change, waiter,
+         failure(PermitFailureKind::canceled, "the request was withdrawn while it waited"));
+  serve(change, pool);
 }
 
 void Pools::remove_waiter(Change& change, std::int64_t id) {

@@ -69,7 +69,7 @@ class Pools {
   std::optional<PermitFailure> admit_plain(Change& change, NewRun& run);
   void granted_plain(Change& change, const core::RunState& run);
   void ended(Change& change, const core::RunState& permit);
-  void leave(Change& change, RunNumber run, std::int64_t initiated_event_id);
+  void leave(Change& change, const core::LeaveLine& message);
   void withdraw(Change& change, RunNumber run, std::int64_t initiated_event_id);
   void sleeper_changed(Change& change, const PoolName& pool, const core::RunState& run);
   void task_closed(Change& change, RunNumber run);
@@ -168,6 +168,7 @@ class Pools {
   std::map<std::int64_t, PoolName> pool_of_waiter_;
   std::set<std::pair<Time, PoolName>> due_;
   std::map<PoolName, Time> due_of_;
+  std::map<RunNumber, std::set<PoolName>> woken_in_;  // pools that may have it in `woken`
   std::vector<Settled> settled_;
 };
 

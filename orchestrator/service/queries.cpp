@@ -66,9 +66,34 @@ void Service::hand_out_queries(const core::RunState& run) {
   }
 }
 
+// Its queue's worker has left.
+void Service::offer_query_again(const core::RunState& run, std::int64_t id) {
+  const auto found = query_waits_.find(id);
+  if (found == query_waits_.end()) return;
+  found->second.handed_out = false;
+  hand_out_queries(run);
+}
+
+// After a batch that came to nothing and took all offers with it. Workers that have a query from an
+// earlier batch may still answer it.
+void Service::offer_queries_again(const Error& error) {
+  std::set<RunNumber> runs;
+  for (auto it = query_waits_.begin(); it != query_waits_.end();) {
+    if (cache_.find(it->second.run) == nullptr) {  // that batch had started it
+      refuse(it->second.done, error);
+      it = query_waits_.erase(it);
+      continue;
+    }
+    it->second.handed_out = false;
+    runs.insert(it->second.run);
+    ++it;
+  }
+  for (const RunNumber run : runs) hand_out_queries(*cache_.find(run));
+}
+
 PollWorkflowTaskQueueResponse Service::query_task_for(const core::RunState& run, std::int64_t id) {
   QueryWait& wait = query_waits_.at(id);
-  wait.nonce = ids_.nonce();
+  if (wait.nonce == 0) wait.nonce = ids_.nonce();
   PollWorkflowTaskQueueResponse response;
   response.task_token = encode({TaskToken::Kind::query, run.number, id, 1, wait.nonce});
   response.workflow_execution = run.execution();

@@ -124,7 +124,9 @@ void Service::commit_batch() {
 void Service::fail_batch(const Error& error) {
   recover();
   drop_lost_acquire_waits(error);
+  drop_lost_history_waits(error);
   refuse_polls(error);
+  offer_queries_again(error);
   const std::vector<std::unique_ptr<Reply>> replies = std::move(replies_);
   replies_.clear();
   for (const std::unique_ptr<Reply>& reply : replies) reply->refuse(error);

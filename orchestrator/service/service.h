@@ -149,7 +149,7 @@ class Service {
     Done<QueryWorkflowResponse> done;
     std::chrono::steady_clock::time_point deadline;
     bool handed_out = false;
-    std::int64_t nonce = 0;  // of the hand-out; part of its token
+    std::int64_t nonce = 0;  // since the first hand-out; part of its token
   };
 
   template <class T, class Decide>
@@ -208,11 +208,14 @@ class Service {
   ActivityAction cancel_action(std::optional<Payloads> details, std::string identity,
                                Done<EmptyResponse> done);
   void hand_out_queries(const core::RunState& run);
+  void offer_query_again(const core::RunState& run, std::int64_t id);
+  void offer_queries_again(const Error& error);
   PollWorkflowTaskQueueResponse query_task_for(const core::RunState& run, std::int64_t id);
   std::optional<PollWorkflowTaskQueueResponse> take_query(const Offer& offer);
   void expire_queries(std::chrono::steady_clock::time_point now);
   void start_patience(const AcquireWait& wait);
   void drop_lost_acquire_waits(const Error& error);
+  void drop_lost_history_waits(const Error& error);
   void refuse_polls(const Error& error);
   void answer_polls(const std::vector<Poller>& pollers);
   void leave_acquire_wait(std::int64_t id);

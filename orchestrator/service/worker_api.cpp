@@ -324,9 +324,15 @@ void Service::complete_workflow_task(RespondWorkflowTaskCompletedRequest request
       Change change(parts_, now_);
       core::RunState& run = run_of_task(change, request.task_token);
       const RunNumber number = run.number;
+      auto completion = core::Completion::done;
       change.step(run, [&](core::Transition& t) {
-        core::complete_workflow_task(t, request, options_.limits);
+        completion = core::complete_workflow_task(t, request, options_.limits);
       });
+      if (completion == core::Completion::timed_out) {
+        change.send(core::TaskClosed{number});
+        finish(change);
+        throw task_stale("Workflow task heartbeat timeout: it was kept alive for too long.");
+      }
       if (request.return_new_workflow_task) change.claim_workflow_task(number, request.identity);
       change.send(core::TaskClosed{number});  // behind what its commands ask for
       finish(change);
@@ -552,11 +558,22 @@ void Service::shutdown_worker(ShutdownWorkerRequest request, Done<EmptyResponse>
       answer_polls(matching_.take_pollers_of(request.identity));
     }
     // What is on offer there goes to the normal queue at once.
-    while (const auto offer = matching_.take_offer(queue)) {
+    std::vector<Offer> offers;
+    while (const auto offer = matching_.take_offer(queue)) offers.push_back(*offer);
+    for (const Offer& offer : offers) {
       Change change(parts_, now_);
-      core::RunState* run = change.find(offer->run);
-      if (run == nullptr || !run->is_open() || !run->has_task() || run->task_started()) continue;
+      core::RunState* run = change.find(offer.run);
+      if (run == nullptr) continue;
+      if (offer.query != 0) {
+        offer_query_again(*run, offer.query);
+        continue;
+      }
+      if (!run->is_open() || !run->has_task() || run->task_started()) continue;
       if (core::task_queue_of(*run) != queue.name) continue;
+      if (!run->workflow_task().on_sticky_queue) {
+        matching_.offer(queue, offer);  // the request named a queue that is not sticky
+        continue;
+      }
       change.step(*run, [](core::Transition& t) { core::time_out_workflow_task(t); });
       finish(change);
     }

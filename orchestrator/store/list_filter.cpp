@@ -425,6 +425,8 @@ class Parser {
       narrow(is_equal ? Narrowing::workflow_id : Narrowing::workflow_ids);
     } else if (field.column == "run_id") {
       narrow(is_equal ? Narrowing::run_id : Narrowing::run_ids);
+    } else if (field.column == "parent_workflow_id") {
+      if (is_equal) narrow(Narrowing::parent);
     } else if (field.column == "close_time") {
       narrow(Narrowing::close_time);
     } else if (field.type == FieldType::status) {

@@ -34,6 +34,7 @@ enum class Narrowing {
   open,
   workflow_ids,  // several, or a range
   run_ids,
+  parent,
   workflow_id,
   run_id,
 };

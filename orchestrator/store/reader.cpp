@@ -217,6 +217,8 @@ std::string_view narrowed_by(Narrowing narrowing) {
       return "INDEXED BY runs_closed WHERE close_time IS NOT NULL AND ";
     case Narrowing::open:
       return "INDEXED BY runs_open WHERE status = 1 AND ";
+    case Narrowing::parent:
+      return "INDEXED BY runs_parent WHERE parent_workflow_id IS NOT NULL AND ";
     case Narrowing::workflow_ids:
     case Narrowing::workflow_id:
       return "INDEXED BY runs_workflow_id WHERE ";
@@ -342,6 +344,7 @@ Plan plan_of(Narrowing narrowing) {
     case Narrowing::workflow_ids:
     case Narrowing::run_ids:
       return Plan::index_if_quick;
+    case Narrowing::parent:
     case Narrowing::workflow_id:
     case Narrowing::run_id:
       return Plan::index;

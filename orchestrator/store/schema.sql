@@ -43,6 +43,8 @@ CREATE TABLE runs (
 CREATE UNIQUE INDEX runs_open ON runs (namespace, workflow_id) WHERE status = 1;
 CREATE UNIQUE INDEX runs_run_id ON runs (run_id);
 CREATE INDEX runs_workflow_id ON runs (namespace, workflow_id, number);
+CREATE INDEX runs_parent ON runs (namespace, parent_workflow_id, number)
+  WHERE parent_workflow_id IS NOT NULL;
 CREATE INDEX runs_due ON runs (next_due, number) WHERE next_due IS NOT NULL;
 CREATE INDEX runs_offered ON runs (number) WHERE offered_on IS NOT NULL;
 CREATE INDEX runs_closed ON runs (close_time) WHERE close_time IS NOT NULL;

@@ -161,8 +161,12 @@ TEST_CASE("nesting and the number of values are limited") {
   CHECK(reason(repeat("[", 1'000'000)) == "FIELD_INVALID");
   CHECK(reason("{\"links\":" + repeat("[", 1'000'000)) == "JSON_TOO_DEEP");
   CHECK(reason("{\"links\":" + repeat("{\"a\":", 1'000'000)) == "JSON_TOO_DEEP");
-  CHECK(reason<Failure>(repeat("{\"cause\":", 63) + "{}" + repeat("}", 63)) == "accepted");
-  CHECK(reason<Failure>(repeat("{\"cause\":", 64) + "{}" + repeat("}", 64)) == "JSON_TOO_DEEP");
+  const auto failed = [](int causes) {
+    return reason<RespondActivityTaskFailedRequest>(
+        "{\"failure\":" + repeat("{\"cause\":", causes) + "{}" + repeat("}", causes) + "}");
+  };
+  CHECK(failed(62) == "accepted");
+  CHECK(failed(63) == "JSON_TOO_DEEP");
 
   // The object, the array, and its elements.
   CHECK(reason("{\"links\":[0" + repeat(",0", 49'997) + "]}") == "accepted");

@@ -247,7 +247,7 @@ TEST_CASE("a filter says what an index can narrow it by") {
     Narrowing narrowing;
   } rows[] = {
       {"", Narrowing::none},
-      {"WorkflowType = 'a' AND ParentWorkflowId = 'b' AND StartTime > '2026-08-01T12:00:00Z'",
+      {"WorkflowType = 'a' AND ParentRunId = 'b' AND StartTime > '2026-08-01T12:00:00Z'",
        Narrowing::none},
       {"WorkflowId != 'a' AND RunId != 'b' AND ExecutionStatus != 'Running'", Narrowing::none},
       {"CloseTime != '2026-08-01T12:00:00Z'", Narrowing::none},
@@ -258,6 +258,9 @@ TEST_CASE("a filter says what an index can narrow it by") {
       {"WorkflowId STARTS_WITH 'a' AND ExecutionStatus = 'Running'", Narrowing::workflow_ids},
       {"WorkflowId IN ('a', 'b')", Narrowing::workflow_ids},
       {"RunId STARTS_WITH 'a' AND WorkflowId > 'b'", Narrowing::run_ids},
+      {"ParentWorkflowId IN ('a', 'b')", Narrowing::none},
+      {"ParentWorkflowId = 'a' AND RunId > 'b'", Narrowing::parent},
+      {"ParentWorkflowId = 'a' AND WorkflowId = 'b'", Narrowing::workflow_id},
       {"WorkflowId = 'a' AND RunId IN ('b', 'c')", Narrowing::workflow_id},
       {"RunId = 'a' AND WorkflowId = 'b'", Narrowing::run_id},
   };

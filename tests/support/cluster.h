@@ -44,6 +44,10 @@ class Cluster {
   // A clean stop and a start.
   void restart(Duration down);
 
+  // Every write fails from now on, until there is space again.
+  void fill_disk() { vfs_.disk_limit(vfs_.disk_size()); }
+  void free_disk() { vfs_.disk_limit(std::nullopt); }
+
   // --- Names ---
   std::string name(const RunId& run_id);
   std::string name(const WorkflowExecution& execution);
