@@ -20,12 +20,12 @@ void Scheduler::run_until_blocked() {
     ~Stop() { running = false; }
   } stop{running_};
   do {
-    while (!ready_.empty()) {
+    while (!stopped_ && !ready_.empty()) {
       const std::coroutine_handle<> next = ready_.front();
       ready_.pop_front();
       next.resume();
     }
-  } while (wake_one());
+  } while (!stopped_ && wake_one());
 }
 
 bool Scheduler::wake_one() {

@@ -27,8 +27,8 @@ class Scheduler {
   // time: the line after a wait can rely on its condition still being true.
   void run_until_blocked();
 
-  // Whether a coroutine of this run is being resumed right now.
-  bool running() const { return running_; }
+  // Nothing is resumed and no condition is tried any more: what they refer to may be gone.
+  void stop() { stopped_ = true; }
 
  private:
   struct Parked {
@@ -41,6 +41,7 @@ class Scheduler {
   std::deque<std::coroutine_handle<>> ready_;
   std::list<Parked> parked_;
   bool running_ = false;
+  bool stopped_ = false;
 };
 
 }  // namespace permit::worker

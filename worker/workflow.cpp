@@ -199,9 +199,10 @@ void Workflow::add_signal_handler(
 
 void Workflow::add_query_handler(
     std::string name,
-    std::function<std::optional<Payloads>(const std::optional<Payloads>&)> handler) const {
+    std::function<std::optional<Payloads>(const std::optional<Payloads>&)> handler,
+    bool outlives_run) const {
   instance_->check_writable();
-  instance_->query_handlers_[std::move(name)] = std::move(handler);
+  instance_->query_handlers_[std::move(name)] = {std::move(handler), outlives_run};
 }
 
 std::size_t Workflow::handlers_running() const {

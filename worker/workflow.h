@@ -107,9 +107,14 @@ class Workflow {
   // was registered are handed over at once, in order.
   template <class Handler>
   void on_signal(std::string name, Handler handler) const;
-  // Must not change anything. Answers while the run is open and after it has closed.
+  // Must not change anything. Answers while the workflow function runs: so it may read its
+  // variables.
   template <class Handler>
   void on_query(std::string name, Handler handler) const;
+  // handler(*state, arguments…) answers after the run has closed, too; it reads nothing but
+  // `state`.
+  template <class State, class Handler>
+  void on_query(std::string name, std::shared_ptr<State> state, Handler handler) const;
   // Signal handlers that are coroutines and have not ended. A run that ends with some is a bug.
   std::size_t handlers_running() const;
 
@@ -184,7 +189,8 @@ class Workflow {
                           std::function<void(const std::optional<Payloads>&)> handler) const;
   void add_query_handler(
       std::string name,
-      std::function<std::optional<Payloads>(const std::optional<Payloads>&)> handler) const;
+      std::function<std::optional<Payloads>(const std::optional<Payloads>&)> handler,
+      bool outlives_run) const;
   std::optional<Payloads> marked(const std::function<std::optional<Payloads>()>& make) const;
   void upsert(std::string key, Payload value) const;
   void upsert_search_attribute(std::string key, Payload value) const;

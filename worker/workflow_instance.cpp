@@ -141,6 +141,7 @@ void WorkflowInstance::run_task(const Task& task) {
     run_until_blocked();
   }
   for (const Event* event : std::exchange(unseen_, {})) {
+    if (closing_command_) break;
     dispatch(*event);
     run_until_blocked();
   }
@@ -257,9 +258,15 @@ Async<void> WorkflowInstance::run_main() {
   close(std::move(result), thrown);
 }
 
-// The run's last command, or what fails the task.
+// The run's last command, or what fails the task. The workflow function's variables are gone: what
+// may refer to them, handlers, conditions, other coroutines, is not called any more.
 void WorkflowInstance::close(std::optional<Payloads> result, const std::exception_ptr& thrown) {
   if (closing_command_ || closed_) return;
+  scheduler_.stop();
+  signal_handlers_.clear();
+  for (auto& [name, handler] : query_handlers_) {
+    if (!handler.outlives_run) handler.answer = {};
+  }
   try {
     if (thrown) std::rethrow_exception(thrown);
     std::string running;
@@ -316,12 +323,17 @@ std::optional<Payloads> WorkflowInstance::query(const std::string& type,
     throw Misuse("workflow \"" + info_.workflow_type + "\" has no query \"" + type +
                  "\"; it has: " + (known.empty() ? "none" : known));
   }
+  if (!handler->second.answer) {
+    throw Misuse("the run has closed, and what query \"" + type +
+                 "\" reads went with it; to have "
+                 "it answered still, register it with a state of its own");
+  }
   in_query_ = true;
   struct Leave {
     bool& in_query;
     ~Leave() { in_query = false; }
   } leave{in_query_};
-  return handler->second(arguments);
+  return handler->second.answer(arguments);
 }
 
 // --- OperationHost ---

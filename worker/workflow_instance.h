@@ -71,7 +71,10 @@ class WorkflowInstance : private OperationHost {
     std::string name;
   };
   using SignalHandler = std::function<void(const std::optional<Payloads>&)>;
-  using QueryHandler = std::function<std::optional<Payloads>(const std::optional<Payloads>&)>;
+  struct QueryHandler {
+    std::function<std::optional<Payloads>(const std::optional<Payloads>&)> answer;
+    bool outlives_run = false;  // what it reads is its own, not the workflow function's
+  };
 
   // --- History ---
   void apply(const std::vector<Event>& events, std::size_t index);

@@ -101,6 +101,14 @@ R call_with(const Handler& handler, const std::optional<Payloads>& input,
   return std::apply([&](auto&... args) -> R { return handler(std::move(args)...); }, arguments);
 }
 
+template <class State, class Handler, class R, class First, class... Args>
+R call_with_state(const State& state, const Handler& handler, const std::optional<Payloads>& input,
+                  R (Handler::*)(First, Args...) const) {
+  std::tuple<std::decay_t<Args>...> arguments = arguments_from<std::decay_t<Args>...>(input);
+  const auto call = [&](auto&... args) -> R { return handler(state, std::move(args)...); };
+  return std::apply(call, arguments);
+}
+
 }  // namespace detail
 
 template <class T>
@@ -135,10 +143,19 @@ void Workflow::on_signal(std::string name, Handler handler) const {
 
 template <class Handler>
 void Workflow::on_query(std::string name, Handler handler) const {
-  add_query_handler(std::move(name),
-                    [handler = std::move(handler)](const std::optional<Payloads>& input) {
-                      return to_payloads(detail::call_with(handler, input, &Handler::operator()));
-                    });
+  const auto answer = [handler = std::move(handler)](const std::optional<Payloads>& input) {
+    return to_payloads(detail::call_with(handler, input, &Handler::operator()));
+  };
+  add_query_handler(std::move(name), answer, false);
+}
+
+template <class State, class Handler>
+void Workflow::on_query(std::string name, std::shared_ptr<State> state, Handler handler) const {
+  const auto answer = [state = std::move(state),
+                       handler = std::move(handler)](const std::optional<Payloads>& input) {
+    return to_payloads(detail::call_with_state(*state, handler, input, &Handler::operator()));
+  };
+  add_query_handler(std::move(name), answer, true);
 }
 
 template <class Function>

@@ -10,7 +10,7 @@ namespace permit::test {
 
 namespace {
 
-const std::string separator = "----";
+constexpr std::string_view separator = "----";
 
 bool is_comment(const std::string& line) { return line.starts_with("#"); }
 

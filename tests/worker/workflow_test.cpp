@@ -401,6 +401,10 @@ TEST_CASE("queries see the run, open and closed, and cannot change it") {
   World world([](Workflow workflow) -> Async<std::string> {
     int epoch = 0;
     workflow.on_query("epoch", [&epoch] { return epoch; });
+    const auto words = std::make_shared<std::vector<std::string>>(1, "one");
+    workflow.on_query("words", words, [](const std::vector<std::string>& all, int more) {
+      return static_cast<int>(all.size()) + more - 1;
+    });
     workflow.on_query("bad", [workflow] {
       workflow.sleep(1s);
       return 0;
@@ -413,11 +417,15 @@ TEST_CASE("queries see the run, open and closed, and cannot change it") {
   CHECK(run.query<int>("epoch") == 1);
   CHECK_THROWS_WITH_AS(run.query<int>("bad"), "a query handler of \"flow\" changes its run", Error);
   CHECK_THROWS_WITH_AS(run.query<int>("what"),
-                       "workflow \"flow\" has no query \"what\"; it has: bad, epoch", Error);
+                       "workflow \"flow\" has no query \"what\"; it has: bad, epoch, words", Error);
   world.environment->restart_worker();
   CHECK(run.query<int>("epoch") == 1);
   CHECK(run.result() == "done");
-  CHECK(run.query<int>("epoch") == 3);
+  CHECK_THROWS_WITH_AS(run.query<int>("epoch"),
+                       "the run has closed, and what query \"epoch\" reads went with it; to have "
+                       "it answered still, register it with a state of its own",
+                       Error);
+  CHECK(run.query<int>("words", 2) == 2);
 }
 
 TEST_CASE("continue_as_new begins another run with other input") {
