@@ -96,6 +96,16 @@ void Pools::task_closed(Change& change, RunNumber run) {
 
 // --- Rate ---
 
+// A first rate starts with its burst. After that, what was spent stays spent, or whoever repeats the
+// settings would give out tokens.
+void Pools::set_rate(Pool& pool, const PoolRate& rate, Time now) {
+  PoolSettings& settings = pool.settings;
+  const double tokens = settings.rate ? tokens_at(settings, now) : rate.burst;
+  settings.tokens = std::min(tokens, rate.burst);
+  settings.tokens_at = now;
+  settings.rate = rate;
+}
+
 // Spent in the granting commit, never while waiting.
 bool Pools::take_tokens(Change& change, Pool& pool, std::size_t count) {
   PoolSettings& settings = pool.settings;

@@ -154,6 +154,7 @@ class Pools {
   const Sleeper* sleeper_to_wake(const Pool& pool) const;
   void schedule(Pool& pool);
   void set_due(const Pool& pool, Time due);
+  void set_rate(Pool& pool, const PoolRate& rate, Time now);
   bool take_tokens(Change& change, Pool& pool, std::size_t count);
   Time next_token(const Pool& pool) const;
 
