@@ -222,8 +222,9 @@ void Ledger::fire(RunTrace& run, const event::TimerFired& fired, Time at) {
   const bool early = at < due;
   require(!early || !timer->second.wake_on_pool.empty(),
           "timer " + fired.timer_id + " of " + run.workflow_id.value + " fires early");
-  if (early) {
-    ++totals_.wakes;
+  if (early) ++totals_.wakes;
+  // One that is due may have been woken all the same, if a slot came free before its turn.
+  if (!timer->second.wake_on_pool.empty()) {
     woken_[{run.number.value, fired.timer_id}] = {timer->second.wake_on_pool, at};
   }
   if (fired.timer_id == "lease") run.lease_fired = true;
