@@ -62,6 +62,7 @@ const Pools::Sleeper* Pools::sleeper_to_wake(const Pool& pool) const {
 
 // Level-triggered: as many are awake as there are slots to try for, no more.
 void Pools::wake_sleepers(Change& change, Pool& pool, std::size_t free) {
+  pool.woken_known = true;
   std::erase_if(pool.woken, [&](const auto& wake) { return wake.second <= change.now(); });
   if (pool.settings.rate) {
     const double tokens = tokens_at(pool.settings, change.now()) + token_error;
@@ -152,14 +153,13 @@ void Pools::restarted(Time now) {
       if (!waiter.request_id.empty()) pool.line.set_expiry(key.id, now + ticket_patience);
     }
     schedule(pool);
-    // Who was awake is not known any more: the first batch looks whom to wake.
-    if (!pool.sleepers.empty()) set_due(pool, now);
   }
 }
 
 void Pools::schedule(Pool& pool) {
   Time due = std::min(pool.line.next_expiry(), next_token(pool));
   if (!pool.sleepers.empty()) {
+    if (!pool.woken_known) due = Time{};
     for (const auto& [run, lapses] : pool.woken) due = std::min(due, lapses);
   }
   set_due(pool, due);

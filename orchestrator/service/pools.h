@@ -59,6 +59,7 @@ class Pools {
     WaitingLine line;
     std::map<std::int64_t, Sleeper> sleepers;  // by row id
     std::map<RunNumber, Time> woken;           // outstanding wakes and when they lapse
+    bool woken_known = false;                  // not yet: the next batch looks whom to wake
   };
 
   Pools(store::Store& store, std::uint64_t seed);
