@@ -97,8 +97,8 @@ void Pools::task_closed(Change& change, RunNumber run) {
 
 // --- Rate ---
 
-// A first rate starts with its burst. After that, what was spent stays spent, or whoever repeats the
-// settings would give out tokens.
+// A first rate starts with its burst. After that, what was spent stays spent, or whoever repeats
+// the settings would give out tokens.
 void Pools::set_rate(Pool& pool, const PoolRate& rate, Time now) {
   PoolSettings& settings = pool.settings;
   const double tokens = settings.rate ? tokens_at(settings, now) : rate.burst;
