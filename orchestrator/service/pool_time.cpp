@@ -113,7 +113,7 @@ bool Pools::take_tokens(Change& change, Pool& pool, std::size_t count) {
   if (!settings.rate) return true;
   const double tokens = tokens_at(settings, change.now());
   if (tokens + token_error < static_cast<double>(count)) return false;
-  settings.tokens = tokens - static_cast<double>(count);
+  settings.tokens = std::max(tokens - static_cast<double>(count), 0.0);
   settings.tokens_at = change.now();
   save(change, pool);
   return true;
@@ -137,7 +137,7 @@ Time Pools::next_token(const Pool& pool) const {
   if (need == 0 && free.size() > pool.woken.size() && sleeper_to_wake(pool) != nullptr) {
     need = static_cast<double>(pool.woken.size() + 1);
   }
-  if (need > settings.rate->burst) return never;
+  if (need == 0 || need > settings.rate->burst) return never;
   const double missing = need - settings.tokens;
   if (missing <= 0) return never;
   const double wait = missing / settings.rate->per_second * 1e6;
