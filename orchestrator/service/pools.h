@@ -72,7 +72,7 @@ class Pools {
   void ended(Change& change, const core::RunState& permit);
   void leave(Change& change, RunNumber run, std::int64_t initiated_event_id);
   void withdraw(Change& change, RunNumber run, std::int64_t initiated_event_id);
-  void sleeper_changed(Change& change, const PoolName& pool, const core::RunState& run);
+  void sleeper_changed(Change& change, const PoolName& name, const core::RunState& run);
   void task_closed(Change& change, RunNumber run);
 
   // --- From holders that are not workflows ---
