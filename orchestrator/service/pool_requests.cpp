@@ -173,11 +173,7 @@ void Pools::set(Change& change, const SetPoolRequest& request) {
     pool.settings.alert.reset();
   }
   if (request.order != PermitOrder::unspecified) pool.settings.order = request.order;
-  if (request.rate) {
-    pool.settings.rate = request.rate;
-    pool.settings.tokens = request.rate->burst;
-    pool.settings.tokens_at = change.now();
-  }
+  if (request.rate) set_rate(pool, *request.rate, change.now());
   save(change, pool);
   refuse_impossible(change, pool);
   serve(change, pool);

@@ -62,6 +62,7 @@ const Pools::Sleeper* Pools::sleeper_to_wake(const Pool& pool) const {
 
 // Level-triggered: as many are awake as there are slots to try for, no more.
 void Pools::wake_sleepers(Change& change, Pool& pool, std::size_t free) {
+  pool.woken_known = true;
   std::erase_if(pool.woken, [&](const auto& wake) { return wake.second <= change.now(); });
   if (pool.settings.rate) {
     const double tokens = tokens_at(pool.settings, change.now()) + token_error;
@@ -98,13 +99,23 @@ void Pools::task_closed(Change& change, RunNumber run) {
 
 // --- Rate ---
 
+// A first rate starts with its burst. After that, what was spent stays spent, or whoever repeats
+// the settings would give out tokens.
+void Pools::set_rate(Pool& pool, const PoolRate& rate, Time now) {
+  PoolSettings& settings = pool.settings;
+  const double tokens = settings.rate ? tokens_at(settings, now) : rate.burst;
+  settings.tokens = std::min(tokens, rate.burst);
+  settings.tokens_at = now;
+  settings.rate = rate;
+}
+
 // Spent in the granting commit, never while waiting.
 bool Pools::take_tokens(Change& change, Pool& pool, std::size_t count) {
   PoolSettings& settings = pool.settings;
   if (!settings.rate) return true;
   const double tokens = tokens_at(settings, change.now());
   if (tokens + token_error < static_cast<double>(count)) return false;
-  settings.tokens = tokens - static_cast<double>(count);
+  settings.tokens = std::max(tokens - static_cast<double>(count), 0.0);
   settings.tokens_at = change.now();
   save(change, pool);
   return true;
@@ -128,7 +139,7 @@ Time Pools::next_token(const Pool& pool) const {
   if (need == 0 && free.size() > pool.woken.size() && sleeper_to_wake(pool) != nullptr) {
     need = static_cast<double>(pool.woken.size() + 1);
   }
-  if (need > settings.rate->burst) return never;
+  if (need == 0 || need > settings.rate->burst) return never;
   const double missing = need - settings.tokens;
   if (missing <= 0) return never;
   const double wait = missing / settings.rate->per_second * 1e6;
@@ -144,14 +155,13 @@ void Pools::restarted(Time now) {
       if (!waiter.request_id.empty()) pool.line.set_expiry(key.id, now + ticket_patience);
     }
     schedule(pool);
-    // Who was awake is not known any more: the first batch looks whom to wake.
-    if (!pool.sleepers.empty()) set_due(pool, now);
   }
 }
 
 void Pools::schedule(Pool& pool) {
   Time due = std::min(pool.line.next_expiry(), next_token(pool));
   if (!pool.sleepers.empty()) {
+    if (!pool.woken_known) due = Time{};
     for (const auto& [run, lapses] : pool.woken) due = std::min(due, lapses);
   }
   set_due(pool, due);

@@ -224,6 +224,7 @@ void Pools::request(Change& change, const core::StartChild& message) {
   if (!refusal) refusal = check_possible(change, pool, waiter);
   if (refusal) {
     refuse(change, waiter, std::move(*refusal));
+    serve(change, pool);  // it may have been the first to say what slots there are
     return;
   }
   waiter.id = change.next_arrival();

@@ -59,6 +59,7 @@ class Pools {
     WaitingLine line;
     std::map<std::int64_t, Sleeper> sleepers;  // by row id
     std::map<RunNumber, Time> woken;           // outstanding wakes and when they lapse
+    bool woken_known = false;                  // not yet: the next batch looks whom to wake
   };
 
   Pools(store::Store& store, std::uint64_t seed);
@@ -71,7 +72,7 @@ class Pools {
   void ended(Change& change, const core::RunState& permit);
   void leave(Change& change, const core::LeaveLine& message);
   void withdraw(Change& change, RunNumber run, std::int64_t initiated_event_id);
-  void sleeper_changed(Change& change, const PoolName& pool, const core::RunState& run);
+  void sleeper_changed(Change& change, const PoolName& name, const core::RunState& run);
   void task_closed(Change& change, RunNumber run);
 
   // --- From holders that are not workflows ---
@@ -154,6 +155,7 @@ class Pools {
   const Sleeper* sleeper_to_wake(const Pool& pool) const;
   void schedule(Pool& pool);
   void set_due(const Pool& pool, Time due);
+  void set_rate(Pool& pool, const PoolRate& rate, Time now);
   bool take_tokens(Change& change, Pool& pool, std::size_t count);
   Time next_token(const Pool& pool) const;
 

@@ -156,6 +156,17 @@ const RunTrace* Clients::some_permit(bool open) {
   return permits.empty() ? nullptr : world_.chance.pick(permits);
 }
 
+// Open, and its parent has closed.
+const RunTrace* Clients::some_orphan() {
+  std::vector<const RunTrace*> orphans;
+  for (const std::int64_t number : world_.ledger.open()) {
+    const RunTrace& run = world_.ledger.runs().at(number);
+    const RunTrace* parent = run.parent ? world_.ledger.find(run.parent->run_id) : nullptr;
+    if (parent != nullptr && !parent->open) orphans.push_back(&run);
+  }
+  return orphans.empty() ? nullptr : world_.chance.pick(orphans);
+}
+
 void Clients::signal() {
   const auto promise = world_.promises.make(Trace::signaled);
   SignalWorkflowExecutionRequest request;
@@ -242,7 +253,8 @@ void Clients::terminate() {
   const auto promise = world_.promises.make(Trace::terminated);
   TerminateWorkflowExecutionRequest request;
   request.namespace_ = "default";
-  request.workflow_execution = some_run();
+  const RunTrace* orphan = world_.chance.percent(world_.plan.orphans) ? some_orphan() : nullptr;
+  request.workflow_execution = orphan == nullptr ? some_run() : orphan->execution();
   request.identity = promise->mark;
   promise->named = request.workflow_execution.run_id;
   world_.send([this, request, promise] {

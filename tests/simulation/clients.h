@@ -33,6 +33,7 @@ class Clients {
   void remove_waiter();
   WorkflowExecution some_run();
   const RunTrace* some_permit(bool open);
+  const RunTrace* some_orphan();
   StartWorkflowExecutionRequest start_request();
   void send_start(const StartWorkflowExecutionRequest& request,
                   const std::shared_ptr<Promise>& promise);

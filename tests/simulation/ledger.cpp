@@ -222,8 +222,9 @@ void Ledger::fire(RunTrace& run, const event::TimerFired& fired, Time at) {
   const bool early = at < due;
   require(!early || !timer->second.wake_on_pool.empty(),
           "timer " + fired.timer_id + " of " + run.workflow_id.value + " fires early");
-  if (early) {
-    ++totals_.wakes;
+  if (early) ++totals_.wakes;
+  // One that is due may have been woken all the same, if a slot came free before its turn.
+  if (!timer->second.wake_on_pool.empty()) {
     woken_[{run.number.value, fired.timer_id}] = {timer->second.wake_on_pool, at};
   }
   if (fired.timer_id == "lease") run.lease_fired = true;
@@ -260,6 +261,10 @@ void Ledger::trace_child(RunTrace& run, const Event& event) {
           const auto child = run.children.find(e.initiated_event_id);
           require(child != run.children.end(),
                   "a child closes that " + run.workflow_id.value + " did not start");
+          const RunTrace* closed = find(e.workflow_execution->run_id);
+          require(closed == nullptr || (closed->parent == run.execution() &&
+                                        closed->initiated_event_id == e.initiated_event_id),
+                  "the close of another run's child is told to " + run.workflow_id.value);
           const auto known = std::erase(child->second.open, *e.workflow_execution);
           require(known == 1, "a child closes twice, or is another's: in " + run.workflow_id.value +
                                   ", " + e.workflow_execution->workflow_id.value);

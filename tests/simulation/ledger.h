@@ -90,7 +90,7 @@ class Ledger {
   // By fence: granted by the commits of the last read().
   const std::vector<const RunTrace*>& new_grants() const { return new_grants_; }
   bool permits_changed() const { return permits_changed_; }
-  // When the wake timers fired early that the last task of their run has not seen yet.
+  // How many wake timers fired within a second that the last task of their run has not seen yet.
   std::size_t awake(const PoolName& pool, Time now) const;
   // The permit may have a later deadline from here on.
   void renewed(const RunId& run_id, Time now, Duration lease);

@@ -46,7 +46,7 @@ void LineCheck::check(store::Store& store, const Ledger& ledger, Time now, bool 
   load(store);
   for (const RunTrace* grant : ledger.new_grants()) check_slots(*grant, pools_before);
   check_order(ledger, before);
-  check_rate(ledger, now);
+  check_rate(ledger);
   check_renewals(store, now);
   check_ghosts(ledger);
   note_buffered_wakes(ledger, before, now);
@@ -211,22 +211,20 @@ void LineCheck::check_rest(const Ledger& ledger, Time now) const {
 
 // --- Rate ---
 
-void LineCheck::check_rate(const Ledger& ledger, Time now) {
+// An operator who repeats the settings and a server that starts again fill no bucket.
+void LineCheck::check_rate(const Ledger& ledger) {
   for (const auto& [name, pool] : pools_) {
     if (!pool.rate) continue;
-    Bucket& bucket = buckets_[name];
-    const double elapsed = static_cast<double>((now - bucket.at).count()) / 1e6;
-    bucket.tokens = std::min(pool.rate->burst, bucket.tokens + elapsed * pool.rate->per_second);
-    if (changed_.contains(name) || restarted_ || !is_set(bucket.at)) {
-      bucket.tokens = pool.rate->burst;
-    }
-    bucket.at = now;
+    const auto [bucket, is_new] = buckets_.try_emplace(name, Bucket{pool.rate->burst, {}});
+    if (is_new) continue;  // grants of this very batch may have come before the rate
+    auto& [tokens, at] = bucket->second;
     for (const RunTrace* grant : ledger.new_grants()) {
-      if (grant->grant->pool == name) bucket.tokens -= 1;
+      if (grant->grant->pool != name) continue;
+      const double elapsed = static_cast<double>((grant->started - at).count()) / 1e6;
+      tokens = std::min(pool.rate->burst, tokens + elapsed * pool.rate->per_second) - 1;
+      at = grant->started;
+      require(tokens > -1e-6, "pool " + name.value + " grants faster than its rate");
     }
-    require(bucket.tokens > -1e-6 || changed_.contains(name) || restarted_,
-            "pool " + name.value + " grants faster than its rate");
-    bucket.tokens = std::max(bucket.tokens, 0.0);
   }
 }
 

@@ -30,7 +30,7 @@ class LineCheck {
   using Waiters = std::map<std::int64_t, service::Waiter>;
   struct Bucket {
     double tokens = 0;
-    Time at{};
+    Time at{};  // of the last grant
   };
 
   void load(store::Store& store);
@@ -42,7 +42,7 @@ class LineCheck {
   bool wake_is_buffered(const PoolName& pool, const Ledger& ledger, Time now) const;
   void check_ghosts(const Ledger& ledger) const;
   void check_rest(const Ledger& ledger, Time now) const;
-  void check_rate(const Ledger& ledger, Time now);
+  void check_rate(const Ledger& ledger);
   void check_renewals(store::Store& store, Time now);
   std::set<SlotName> candidates(const service::Waiter& waiter) const;
   std::set<SlotName> grantable(const PoolName& pool, const Ledger& ledger) const;

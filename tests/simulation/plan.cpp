@@ -36,8 +36,12 @@ Plan draw_plan(Chance& chance) {
   plan.fair = chance.pick(std::vector<int>{0, 50, 80, 100});
   plan.several = maybe(chance, 30, 40);
   plan.sleepers = maybe(chance, 70, 90);
-  plan.activities = maybe(chance, 60, 60);
+  plan.activities = chance.percent(60) ? chance.between(30, 100) : 0;
   plan.children = maybe(chance, 60, 60);
+  if (chance.percent(30)) {
+    plan.orphans = chance.between(50, 100);
+    plan.parents = chance.between(1, 3);  // so that each id soon has its next run
+  }
   plan.continue_as_new = maybe(chance, 40, 50);
   plan.close = chance.between(5, 40);
   plan.invalid = maybe(chance, 40, 12);

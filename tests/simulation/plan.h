@@ -29,6 +29,7 @@ struct Plan {
   int sleepers = 0;
   int activities = 0;
   int children = 0;
+  int orphans = 0;  // of parents: they start a child first of all that outlives them
   int continue_as_new = 0;
   int close = 10;
   int invalid = 0;

@@ -277,7 +277,7 @@ void Workers::answer_activity(const Task& task) {
     });
     return;
   }
-  if (!world_.draining && world_.chance.percent(30)) {
+  if (!world_.draining && world_.chance.percent(50)) {
     promise->leaves = false;  // it may be retried
     RespondActivityTaskFailedRequest request;
     request.task_token = task.token;

@@ -35,6 +35,8 @@ class Parent {
   void use_permits();
   void ask_for_permit();
   void start_child();
+  void start_orphan();
+  bool is_first_task() const;
   void release(const WorkflowExecution& permit);
   void release_something();
   void withdraw();
@@ -74,6 +76,7 @@ std::vector<Command> Parent::play() {
     }
     return std::move(commands_);
   }
+  if (is_first_task() && chance_.percent(plan_.orphans)) start_orphan();
   if (run_.events.size() > 150 || chance_.percent(plan_.close)) {
     if (close()) return std::move(commands_);
   }
@@ -174,6 +177,25 @@ void Parent::start_child() {
   add(std::move(start));
 }
 
+bool Parent::is_first_task() const {
+  return std::none_of(run_.events.begin(), run_.events.end(), [](const Event& event) {
+    return event.get_if<event::WorkflowTaskCompleted>() != nullptr;
+  });
+}
+
+// The next run under the parent's id has, as a rule, a child of the same event id by the time that
+// this one closes.
+void Parent::start_orphan() {
+  if (run_.depth > 1) return;
+  command::StartChildWorkflowExecution start;
+  start.workflow_type.name = "Parent";
+  start.task_queue.name = "work";
+  start.workflow_id = WorkflowId("orphan" + std::to_string(run_.number.value));
+  start.parent_close_policy = ParentClosePolicy::abandon;
+  if (chance_.percent(70)) start.workflow_run_timeout = chance_.duration(1s, plan_.lease_max * 2);
+  add(std::move(start));
+}
+
 void Parent::release(const WorkflowExecution& permit) {
   const auto promise = world_.promises.make(Trace::signaled);
   promise->named = permit.run_id;
@@ -251,7 +273,7 @@ void Parent::schedule_activity() {
   if (chance_.percent(20)) activity.schedule_to_start_timeout = chance_.duration(1s, 1min);
   activity.retry_policy.emplace();
   activity.retry_policy->maximum_attempts = chance_.between(1, 4);
-  activity.retry_policy->initial_interval = chance_.duration(10ms, 5s);
+  activity.retry_policy->initial_interval = chance_.duration(10ms, 2s);
   const auto permits = held();
   if (!permits.empty() && chance_.percent(60)) {
     activity.permit_run_id = chance_.pick(permits).run_id;
