@@ -5,6 +5,7 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -105,6 +106,11 @@ class HttpTransport::Connection {
   beast::tcp_stream stream_;
   beast::flat_buffer buffer_;
 };
+
+std::string default_address() {
+  const char* address = std::getenv("PERMIT_ADDRESS");
+  return address != nullptr && *address != '\0' ? address : "127.0.0.1:7376";
+}
 
 HttpTransport::HttpTransport(const std::string& address) {
   std::string rest = address;

@@ -13,6 +13,9 @@
 
 namespace permit::worker {
 
+// PERMIT_ADDRESS, else 127.0.0.1:7376.
+std::string default_address();
+
 class HttpTransport : public Transport {
  public:
   // "host:port", "http://host:port". Throws Error ADDRESS_INVALID.

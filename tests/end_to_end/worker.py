@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The SDK's worker as a process: killed, restarted, drained, cut off from its server."""
 
+import os
 import pathlib
 import signal
 import subprocess
@@ -178,6 +179,24 @@ def a_server_that_is_not_there_is_named():
         check(worker.wait() == 0, worker.lines)
 
 
+def the_program_of_the_readme_works():
+    with Server() as server:
+        client = server.client()
+        client.start("llama", type="train", queue="training", input=["llama", 3])
+        program = pathlib.Path(BINARY).parent / "readme_worker"
+        process = subprocess.Popen(
+            [program], env={**os.environ, "PERMIT_ADDRESS": f"127.0.0.1:{server.port}"}
+        )
+        try:
+            found = result(client, "llama")
+            check(found == "llama-3.ckpt", found)
+            process.send_signal(signal.SIGTERM)
+            check(process.wait(10) == 0, "its exit code")
+        finally:
+            process.kill()
+            process.wait()
+
+
 def with_server(case):
     def run_case():
         with Server() as server:
@@ -198,4 +217,5 @@ run(
     with_server(code_that_blocks_is_told_so),
     a_server_that_comes_back_is_found_again,
     a_server_that_is_not_there_is_named,
+    the_program_of_the_readme_works,
 )
