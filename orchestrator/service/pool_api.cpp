@@ -238,17 +238,16 @@ std::int64_t Service::acquire(AcquireRequest request, Done<AcquireResponse> done
       throw Error(ErrorCode::resource_exhausted, "POOL_FULL",
                   "no slot of pool " + request.pool.value + " is free; ask again, or wait in line");
     }
-    const bool gone = gone_early_.contains(id);
-    if (!granted) {
-      pools_.keep_ticket_until(change, request.pool, ticket_id,
-                               gone ? now_ + ticket_patience : Time{});
-    }
     finish(change);
     if (granted) {
       reply(done, acquire_response(*pools_.ticket(request.pool, request.request_id), request.pool));
       return;
     }
-    if (gone) return;
+    pools_.caller_waits(ticket_id);
+    if (gone_early_.contains(id)) {
+      pools_.caller_left(ticket_id, now_);
+      return;
+    }
     acquire_waits_.emplace(id, AcquireWait{ticket_id, request.pool, request.request_id, done,
                                            SteadyClock::now() + wait});
   });
@@ -302,23 +301,27 @@ void Service::drop_lost_acquire_waits(const Error& error) {
   }
 }
 
-// Nobody waits on the line for this ticket any more; it stays in line for a while, to be asked for
-// again.
-void Service::start_patience(const AcquireWait& wait) {
-  const Done<EmptyResponse> nobody([](const Result<EmptyResponse>&) {});
-  submit(nobody, [this, pool = wait.pool, ticket = wait.ticket] {
-    if (pools_.find(pool) == nullptr) return;
-    Change change(parts_, now_);
-    pools_.keep_ticket_until(change, pool, ticket, now_ + ticket_patience);
-    finish(change);
-  });
-}
-
 void Service::leave_acquire_wait(std::int64_t id) {
   const auto found = acquire_waits_.find(id);
   if (found == acquire_waits_.end()) return;
-  start_patience(found->second);
+  pools_.caller_left(found->second.ticket, std::max(now_, clock_.now()));
   acquire_waits_.erase(found);
+}
+
+// A ticket in line stays for as long as it asked to if a call waits for it, else for a while.
+void Service::check_tickets() {
+  std::set<std::int64_t> waited_for;
+  for (const auto& [id, wait] : acquire_waits_) {
+    const Waiter* ticket = pools_.ticket(wait.pool, wait.request_id);
+    ENSURE(ticket != nullptr && ticket->id == wait.ticket && ticket->granted.empty());
+    waited_for.insert(wait.ticket);
+  }
+  for (const auto& [name, pool] : pools_.all()) {
+    for (const auto& [key, waiter] : pool.line) {
+      if (waiter.request_id.empty() || waiter.request.wait_timeout.count() > 0) continue;
+      ENSURE(is_set(waiter.expires) != waited_for.contains(waiter.id));
+    }
+  }
 }
 
 void Service::expire_acquire_waits(SteadyClock::time_point now) {

@@ -82,6 +82,7 @@ Waiter waiter_for(const AcquireRequest& request, const PermitOrder pool_order, T
   waiter.order = pool_order == PermitOrder::unspecified ? wanted.order : pool_order;
   waiter.priority = request.priority == 0 ? 3 : request.priority;
   waiter.since = now;
+  if (request.wait_timeout.count() > 0) waiter.expires = now + request.wait_timeout;
   waiter.request_id = request.request_id;
   waiter.holder = request.holder;
   return waiter;
@@ -122,17 +123,24 @@ Waiter& Pools::acquire(Change& change, const AcquireRequest& request) {
   return *ticket(request.pool, request.request_id);
 }
 
-void Pools::keep_ticket_until(Change& change, const PoolName& name, std::int64_t id, Time until) {
-  Pool& pool = this->pool(name);
-  const Waiter* waiter = pool.line.find(id);
-  if (waiter == nullptr) return;
-  if (waiter->request.wait_timeout.count() > 0) {
-    const Time limit = waiter->since + waiter->request.wait_timeout;
-    until = is_set(until) ? std::min(until, limit) : limit;
-  }
-  pool.line.set_expiry(id, until);
-  save(change, pool, *pool.line.find(id));
-  schedule(pool);
+void Pools::caller_waits(std::int64_t ticket) {
+  ++callers_[ticket].waiting;
+  set_expiry(ticket);
+}
+
+void Pools::caller_left(std::int64_t ticket, Time now) {
+  Callers& callers = callers_.at(ticket);
+  --callers.waiting;
+  callers.left = now;
+  set_expiry(ticket);
+}
+
+void Pools::set_expiry(std::int64_t ticket) {
+  load();
+  Pool* pool = line_of(ticket);
+  ENSURE(pool != nullptr);
+  pool->line.set_expiry(ticket, expiry_of(*pool->line.find(ticket)));
+  schedule(*pool);
 }
 
 // --- Operators ---
@@ -235,15 +243,26 @@ std::int32_t Pools::waiting(const Pool& pool) const {
   return static_cast<std::int32_t>(pool.line.size());
 }
 
+// The pool whose line this waiter stands in, if in any.
+Pools::Pool* Pools::line_of(std::int64_t waiter) {
+  const auto where = pool_of_waiter_.find(waiter);
+  if (where == pool_of_waiter_.end()) return nullptr;
+  Pool& pool = pools_.at(where->second);
+  return pool.line.find(waiter) == nullptr ? nullptr : &pool;
+}
+
 std::pair<const Pools::Pool*, const Waiter*> Pools::waiter(std::int64_t id) {
   load();
-  const auto where = pool_of_waiter_.find(id);
-  Pool* pool = where == pool_of_waiter_.end() ? nullptr : &pools_.at(where->second);
-  const Waiter* found = pool == nullptr ? nullptr : pool->line.find(id);
-  if (found == nullptr) {
+  Pool* pool = line_of(id);
+  if (pool == nullptr) {
     throw not_found("WAITER_NOT_FOUND", "no waiter " + std::to_string(id) + " stands in any line");
   }
-  return {pool, found};
+  return {pool, pool->line.find(id)};
+}
+
+std::vector<Pools::Settled> Pools::take_settled() {
+  for (const Settled& one : settled_) callers_.erase(one.ticket);
+  return std::exchange(settled_, {});
 }
 
 Pools::Why Pools::why(const Pool& pool, const Waiter& waiter) const {

@@ -148,14 +148,17 @@ Time Pools::next_token(const Pool& pool) const {
 
 // --- Time ---
 
-void Pools::restarted(Time now) {
-  load();
-  for (auto& [name, pool] : pools_) {
-    for (const auto& [key, waiter] : pool.line) {
-      if (!waiter.request_id.empty()) pool.line.set_expiry(key.id, now + ticket_patience);
-    }
-    schedule(pool);
+// When it leaves the line unserved; zero: never.
+Time Pools::expiry_of(const Waiter& waiter) const {
+  Time expiry = never;
+  if (waiter.request.wait_timeout.count() > 0) expiry = waiter.since + waiter.request.wait_timeout;
+  if (!waiter.request_id.empty()) {
+    const auto callers = callers_.find(waiter.id);
+    const bool known = callers != callers_.end();
+    const Time left = known ? callers->second.left : started_over_;
+    if (!known || callers->second.waiting == 0) expiry = std::min(expiry, left + ticket_patience);
   }
+  return expiry == never ? Time{} : expiry;
 }
 
 void Pools::schedule(Pool& pool) {

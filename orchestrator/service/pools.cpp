@@ -63,9 +63,11 @@ void Pools::load() {
       for (const std::int64_t run : waiter.granted) ticket_of_permit_[RunNumber{run}] = waiter.id;
       holding_[waiter.id] = std::move(waiter);
     } else {
+      waiter.expires = expiry_of(waiter);
       pool.line.insert(std::move(waiter));
     }
   }
+  std::erase_if(callers_, [&](const auto& of) { return line_of(of.first) == nullptr; });
   for (auto& [name, pool] : pools_) schedule(pool);
 }
 
@@ -82,6 +84,12 @@ void Pools::forget() {
   due_of_.clear();
   woken_in_.clear();
   settled_.clear();
+}
+
+void Pools::start_over(Time now) {
+  dirty_ = true;
+  forget();
+  started_over_ = now;
 }
 
 void Pools::save(Change& change, const Pool& pool) {

@@ -1,6 +1,6 @@
 // Pools, their slots and their lines: the one gate that every start of a permit passes. All of it
-// is memory over the store's rows; forget() drops it after a failed change and the next use loads
-// it.
+// is memory over the store's rows, but for who waits for a ticket; forget() drops it after a failed
+// change and the next use loads it.
 //
 // The line is always at rest between requests: nobody in it could be granted anything. So whatever
 // changes a pool (a slot frees, capacity or a drain changes, somebody joins) calls serve(), which
@@ -81,7 +81,10 @@ class Pools {
   Waiter* ticket(const PoolName& pool, const std::string& request_id);
   // Which ticket a permit was granted to, if to one.
   const Waiter* ticket_of(RunNumber permit) const;
-  void keep_ticket_until(Change& change, const PoolName& pool, std::int64_t id, Time until);
+  // That a call waits for this ticket, which stands in line, and that it does no more. Known to
+  // this process only: no change writes it and none undoes it.
+  void caller_waits(std::int64_t ticket);
+  void caller_left(std::int64_t ticket, Time now);
   void remove_waiter(Change& change, std::int64_t id);
 
   // --- From operators ---
@@ -91,8 +94,6 @@ class Pools {
   void drain(Change& change, const DrainRequest& request, Drain drain);
 
   // --- Time ---
-  // After a start of the server: callers get the time to ask again.
-  void restarted(Time now);
   Time next_due();
   void fire_due(Change& change);
 
@@ -117,14 +118,12 @@ class Pools {
     std::int64_t ticket = 0;
     std::optional<PermitFailure> refusal;
   };
-  std::vector<Settled> take_settled() { return std::exchange(settled_, {}); }
+  std::vector<Settled> take_settled();
 
-  // After a failed change, if it touched pools; after a failed batch, in any case.
+  // After a failed change, if it touched pools.
   void forget();
-  void forget_everything() {
-    dirty_ = true;
-    forget();
-  }
+  // At the start and after a failed batch: callers who got no grant get the time to ask again.
+  void start_over(Time now);
   // The change that dirtied us is in the batch.
   void written() { dirty_ = false; }
 
@@ -132,6 +131,9 @@ class Pools {
   void load();
   Pool& pool(const PoolName& name);
   Pool& create(Change& change, const PoolName& name, const std::vector<SlotName>& slots);
+  Pool* line_of(std::int64_t waiter);
+  Time expiry_of(const Waiter& waiter) const;
+  void set_expiry(std::int64_t ticket);
   void save(Change& change, const Pool& pool);
   void save(Change& change, const Pool& pool, const Waiter& waiter);
   void erase_row(Change& change, std::int64_t id);
@@ -172,6 +174,12 @@ class Pools {
   std::map<PoolName, Time> due_of_;
   std::map<RunNumber, std::set<PoolName>> woken_in_;  // pools that may have it in `woken`
   std::vector<Settled> settled_;
+  struct Callers {
+    int waiting = 0;
+    Time left{};  // when the last one did
+  };
+  std::map<std::int64_t, Callers> callers_;  // of tickets in line; absent: none since started_over_
+  Time started_over_{};
 };
 
 }  // namespace permit::service

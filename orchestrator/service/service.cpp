@@ -48,7 +48,7 @@ Service::Service(store::Store& store, Clock& clock, Options options)
   now_ = std::max(clock_.now(), store_.counters().time_max);
   retained_ = now_;
   load_offers();
-  pools_.restarted(now_);
+  pools_.start_over(now_);
 }
 
 Service::~Service() = default;
@@ -137,7 +137,7 @@ void Service::recover() {
   store_.roll_back();
   writing_ = false;
   cache_.forget_all();
-  pools_.forget_everything();
+  pools_.start_over(now_);
   matching_.forget_offers();
   load_offers();
 }
@@ -270,6 +270,9 @@ std::optional<WorkflowExecution> Service::busy_workflow_task() {
   return std::nullopt;
 }
 
-void Service::check_everything() { check_against_store(store_, cache_, pools_); }
+void Service::check_everything() {
+  check_against_store(store_, cache_, pools_);
+  check_tickets();
+}
 
 }  // namespace permit::service

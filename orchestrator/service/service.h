@@ -178,6 +178,7 @@ class Service {
   void fail_batch(const Error& error);
   void recover();
   void check_batch();
+  void check_tickets();
   void load_offers();
 
   core::RunState& target(Change& change, const std::string& namespace_,
@@ -213,7 +214,6 @@ class Service {
   PollWorkflowTaskQueueResponse query_task_for(const core::RunState& run, std::int64_t id);
   std::optional<PollWorkflowTaskQueueResponse> take_query(const Offer& offer);
   void expire_queries(std::chrono::steady_clock::time_point now);
-  void start_patience(const AcquireWait& wait);
   void drop_lost_acquire_waits(const Error& error);
   void drop_lost_history_waits(const Error& error);
   void refuse_polls(const Error& error);

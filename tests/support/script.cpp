@@ -60,7 +60,9 @@ const std::map<std::string, Script::Handler>& Script::handlers() {
       {"remove-waiter", &Script::remove_waiter},
       {"advance", &Script::advance},
       {"crash", &Script::crash},
-      {"restart", &Script::restart}};
+      {"restart", &Script::restart},
+      {"fill-disk", &Script::fill_disk},
+      {"free-disk", &Script::free_disk}};
   return handlers;
 }
 
@@ -520,5 +522,9 @@ void Script::advance(Words& words) {
 void Script::crash(Words& words) { cluster_.crash(words.duration("for")); }
 
 void Script::restart(Words& words) { cluster_.restart(words.duration("for")); }
+
+void Script::fill_disk(Words&) { cluster_.fill_disk(); }
+
+void Script::free_disk(Words&) { cluster_.free_disk(); }
 
 }  // namespace permit::test

@@ -10,7 +10,7 @@
 // complete-activity, fail-activity, cancel-activity RUN/ACTIVITY · permits on|off (a worker of
 // PermitSlotWorkflow that answers at once) · work-permits (once) Pools: pool, line, holds · pool
 // set · pool delete · drain, undrain · acquire POOL id · hang-up · renew, release · force-release ·
-// remove-waiter Time and failure: advance DURATION · crash · restart
+// remove-waiter Time and failure: advance DURATION · crash · restart · fill-disk · free-disk
 #pragma once
 
 #include <map>
@@ -73,6 +73,8 @@ class Script {
   void advance(Words& words);
   void crash(Words& words);
   void restart(Words& words);
+  void fill_disk(Words& words);
+  void free_disk(Words& words);
 
   struct Task {
     Bytes token;
