@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "orchestrator/protocol/error.h"
 #include "orchestrator/protocol/ids.h"
 #include "orchestrator/protocol/payload.h"
 
@@ -22,5 +23,8 @@ struct TaskToken {
 Bytes encode(const TaskToken& token);
 // Nothing if it is not a token of ours of that kind.
 std::optional<TaskToken> decode(const Bytes& bytes, TaskToken::Kind kind);
+
+// What a worker is told whose task has ended, timed out or was handed out again.
+inline Error task_stale(const char* message) { return not_found("TASK_NOT_FOUND", message); }
 
 }  // namespace permit::service
