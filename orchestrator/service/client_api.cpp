@@ -407,7 +407,7 @@ DescribeWorkflowExecutionResponse describe_run(const core::RunState& run) {
 
 void Service::describe(DescribeWorkflowExecutionRequest request,
                        Done<DescribeWorkflowExecutionResponse> done) {
-  submit(done, [this, request = std::move(request), done] {
+  submit_read(done, [this, request = std::move(request), done] {
     Change change(parts_, now_);
     reply(done, describe_run(target(change, request.namespace_, request.execution)));
   });
@@ -499,7 +499,7 @@ std::optional<GetWorkflowExecutionHistoryResponse> Service::history_page(
 std::int64_t Service::history(GetWorkflowExecutionHistoryRequest request,
                               Done<GetWorkflowExecutionHistoryResponse> done) {
   const std::int64_t id = ++last_wait_id_;
-  submit(done, [this, id, request = std::move(request), done] {
+  submit_read(done, [this, id, request = std::move(request), done] {
     Change change(parts_, now_);
     // A page token pins the run, whatever is current by now.
     RunNumber number;

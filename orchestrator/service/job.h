@@ -62,6 +62,8 @@ class Job {
   virtual void decide() = 0;
   // The answer if decide() threw.
   virtual std::unique_ptr<Reply> refusal(const Error& error) const = 0;
+
+  bool reads_only = false;  // may be decided again if its batch fails
 };
 
 template <class T, class Decide>

@@ -76,7 +76,7 @@ PoolInfo Service::pool_info(Change& change, const Pools::Pool& pool) {
 }
 
 void Service::list_pools(Done<ListPoolsResponse> done) {
-  submit(done, [this, done] {
+  submit_read(done, [this, done] {
     Change change(parts_, now_);
     ListPoolsResponse response;
     for (const auto& [name, pool] : pools_.all()) {
@@ -87,7 +87,7 @@ void Service::list_pools(Done<ListPoolsResponse> done) {
 }
 
 void Service::describe_pool(PoolRequest request, Done<PoolInfo> done) {
-  submit(done, [this, request = std::move(request), done] {
+  submit_read(done, [this, request = std::move(request), done] {
     check_namespace(request.namespace_);
     const Pools::Pool* pool = pools_.find(request.pool);
     if (pool == nullptr) throw pools_.unknown(request.pool);
@@ -127,7 +127,7 @@ void Service::drain(DrainRequest request, Pools::Drain drain, Done<PoolInfo> don
 }
 
 void Service::list_waiters(PoolRequest request, Done<ListWaitersResponse> done) {
-  submit(done, [this, request = std::move(request), done] {
+  submit_read(done, [this, request = std::move(request), done] {
     check_namespace(request.namespace_);
     const Pools::Pool* pool = pools_.find(request.pool);
     if (pool == nullptr) throw pools_.unknown(request.pool);
@@ -159,7 +159,7 @@ std::string sentence_for(const std::string& reason, const WaiterInfo& waiter, st
 }  // namespace
 
 void Service::why(WaiterRequest request, Done<WhyResponse> done) {
-  submit(done, [this, request = std::move(request), done] {
+  submit_read(done, [this, request = std::move(request), done] {
     check_namespace(request.namespace_);
     const auto [pool, waiter] = pools_.waiter(request.id.value);
     const Pools::Why why = pools_.why(*pool, *waiter);
@@ -451,7 +451,7 @@ void Service::force_release(ForceReleaseRequest request, Done<PermitInfo> done) 
 }
 
 void Service::describe_permit(PermitQuery request, Done<PermitInfo> done) {
-  submit(done, [this, request = std::move(request), done] {
+  submit_read(done, [this, request = std::move(request), done] {
     if (!core::parse_permit_id(request.id)) {
       throw invalid_argument("PERMIT_ID_INVALID", "the id must be permit:<pool>:<slot>");
     }

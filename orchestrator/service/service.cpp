@@ -63,9 +63,13 @@ bool Service::run_batch() {
     fire_due();
     std::size_t taken = 0;
     for (; !jobs_.empty() && taken < options_.batch_requests_max; ++taken) {
-      const std::unique_ptr<Job> job = std::move(jobs_.front());
+      std::unique_ptr<Job> job = std::move(jobs_.front());
       jobs_.pop_front();
+      const std::size_t replies_before = replies_.size();
       run_job(*job);
+      if (job->reads_only && replies_.size() > replies_before) {
+        reads_.push_back({std::move(job), replies_before});
+      }
     }
     retain();
     const bool writes = store_.in_batch();
@@ -117,19 +121,34 @@ void Service::commit_batch() {
   if (store_.in_batch()) store_.commit(now_);
   const std::vector<std::unique_ptr<Reply>> replies = std::move(replies_);
   replies_.clear();
+  reads_.clear();
   for (const std::unique_ptr<Reply>& reply : replies) reply->send();
 }
 
-// Nothing of the batch is on disk: memory goes back to what is, and everybody is told.
+// Nothing of the batch is on disk: memory goes back to what is, and everybody is told. Who only
+// looked looks again, now at what is on disk.
 void Service::fail_batch(const Error& error) {
   recover();
   drop_lost_acquire_waits(error);
   drop_lost_history_waits(error);
   refuse_polls(error);
   offer_queries_again(error);
-  const std::vector<std::unique_ptr<Reply>> replies = std::move(replies_);
+  std::vector<std::unique_ptr<Reply>> replies = std::move(replies_);
   replies_.clear();
-  for (const std::unique_ptr<Reply>& reply : replies) reply->refuse(error);
+  const std::vector<Read> reads = std::move(reads_);
+  reads_.clear();
+  for (const Read& read : reads) replies[read.reply].reset();
+  for (const std::unique_ptr<Reply>& reply : replies) {
+    if (reply) reply->refuse(error);
+  }
+  for (const Read& read : reads) {
+    try {
+      run_job(*read.job);
+    } catch (const store::DiskFull&) {
+      // Has been answered with that.
+    }
+  }
+  commit_batch();
   retry_at_ = now_ + std::chrono::seconds(1);
 }
 

@@ -135,6 +135,10 @@ class Service {
     Done<GetWorkflowExecutionHistoryResponse> done;
     std::chrono::steady_clock::time_point deadline;
   };
+  struct Read {
+    std::unique_ptr<Job> job;
+    std::size_t reply = 0;  // its place in replies_
+  };
   struct AcquireWait {
     std::int64_t ticket = 0;
     PoolName pool;
@@ -155,6 +159,12 @@ class Service {
   template <class T, class Decide>
   void submit(const Done<T>& done, Decide decide) {
     jobs_.push_back(std::make_unique<JobOf<T, Decide>>(done, std::move(decide)));
+  }
+  // For what changes nothing and answers only `done`.
+  template <class T, class Decide>
+  void submit_read(const Done<T>& done, Decide decide) {
+    submit(done, std::move(decide));
+    jobs_.back()->reads_only = true;
   }
   template <class T>
   void reply(const Done<T>& done, T value) {
@@ -244,6 +254,7 @@ class Service {
   BatchSizes batch_sizes_;
   std::deque<std::unique_ptr<Job>> jobs_;
   std::vector<std::unique_ptr<Reply>> replies_;
+  std::vector<Read> reads_;  // of the batch
   std::int64_t last_wait_id_ = 0;
   std::set<RunNumber> stuck_;          // broken by a bug; time passes them by until a restart
   std::set<RunNumber> started_tasks_;  // runs whose workflow task a worker has

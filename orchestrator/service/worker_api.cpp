@@ -417,7 +417,7 @@ void Service::shutdown_worker(ShutdownWorkerRequest request, Done<EmptyResponse>
 
 void Service::describe_task_queue(DescribeTaskQueueRequest request,
                                   Done<DescribeTaskQueueResponse> done) {
-  submit(done, [this, request = std::move(request), done] {
+  submit_read(done, [this, request = std::move(request), done] {
     check_poll(request.namespace_, request.task_queue, "", options_.limits);
     const bool activity = request.task_queue_type == TaskQueueType::activity;
     const Matching::QueueKey queue{activity ? TaskQueueType::activity : TaskQueueType::workflow,
