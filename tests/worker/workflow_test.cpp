@@ -298,6 +298,21 @@ TEST_CASE("side effects run once, random streams and uuids are the run's own") {
   CHECK(rolled == 2);
 }
 
+TEST_CASE("what a run knows of its history is the same on replay") {
+  World world([](Workflow workflow) -> Async<std::string> {
+    std::string seen = std::to_string(workflow.info().history_events);
+    co_await workflow.sleep(1s);
+    seen += " " + std::to_string(workflow.info().history_events);
+    workflow.upsert_memo("seen", seen);
+    co_await workflow.sleep(1s);
+    co_return seen;
+  });
+  const auto run = world.start();
+  world.environment->advance(1500ms);
+  world.environment->restart_worker();
+  CHECK(run.result() == "3 8");
+}
+
 TEST_CASE("a cancel request reaches every await; shielded work goes on") {
   World world([](Workflow workflow) -> Async<std::string> {
     bool canceled = false;
