@@ -262,6 +262,28 @@ TEST_CASE("a child whose id is taken is ChildNotStarted; a signal reaches this v
   CHECK(world.start().result() == "refused, noted x");
 }
 
+TEST_CASE("one task cancels a child and starts the next of its id") {
+  World world([](Workflow workflow) -> Async<std::string> {
+    const ChildOptions options = ChildOptions().id("kid");
+    std::string wait = "wait";
+    Child<std::string> child = co_await workflow.start_child(child_flow, options, wait);
+    child.cancel();
+    std::string second = "not refused";
+    try {
+      co_await workflow.start_child(child_flow, options, wait);
+    } catch (const ChildNotStarted&) {
+      second = "refused";
+    }
+    try {
+      co_await child.result();
+    } catch (const Canceled&) {
+      second += ", canceled";
+    }
+    co_return second;
+  });
+  CHECK(world.start().result() == "refused, canceled");
+}
+
 TEST_CASE("signals to other runs are delivered, or say that they reached nobody") {
   World world([](Workflow workflow) -> Async<std::string> {
     WorkflowExecution nobody{WorkflowId("nobody"), {}};
