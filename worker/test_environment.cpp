@@ -199,7 +199,6 @@ void TestEnvironment::begin_polls() {
   }
 }
 
-// One thing, if there is any to do at this instant.
 bool TestEnvironment::work() {
   begin_polls();
   if (server_->service().run_batch()) return true;

@@ -48,6 +48,8 @@ class TestEnvironment {
   void advance(Duration duration);
   // Lets server and worker do all they can at this instant.
   void settle();
+  // One thing of that, if there is any to do: a batch of the server's, a task of the worker's.
+  bool work();
 
   // The worker dies: its runs leave memory, its tasks are lost until they time out. A new one
   // polls.
@@ -65,7 +67,6 @@ class TestEnvironment {
   class InProcess;  // the Transport
 
   void begin_polls();
-  bool work();
   void run_workflow_task(const PollWorkflowTaskQueueResponse& task);
   void run_activity_task(const PollActivityTaskQueueResponse& task);
   // Until `answered`, moving the clock when there is nothing else to do.

@@ -75,7 +75,7 @@ std::vector<Command> WorkflowInstance::activate(const std::vector<Event>& events
 
 void WorkflowInstance::apply(const std::vector<Event>& events, std::size_t index) {
   const Event& event = events[index];
-  if (event.event_id > 0) info_.history_events = event.event_id;
+  if (event.event_id > 0) last_event_id_ = event.event_id;
   if (const auto* started = event.get_if<event::WorkflowExecutionStarted>()) {
     info_.workflow_type = started->workflow_type.name;
     info_.task_queue = started->task_queue.name;
@@ -132,6 +132,7 @@ void WorkflowInstance::note_markers(const std::vector<Event>& events, std::size_
 void WorkflowInstance::run_task(const Task& task) {
   if (!issued_.empty()) contradict(nullptr, &issued_.front().command);
   now_ = task.time;
+  info_.history_events = task.started_event_id;  // not of what a replay knows beyond
   info_.suggest_continue_as_new = task.suggest_continue_as_new;
   info_.history_bytes = task.history_bytes;
   note_ends();
@@ -233,7 +234,7 @@ void WorkflowInstance::contradict(const Event* event, const Command* command) co
     text += "event " + std::to_string(event->event_id) + " of its history is " + describe(*event) +
             ", and the code asked for " + (command == nullptr ? "nothing" : describe(*command));
   } else {
-    text += "after event " + std::to_string(info_.history_events) +
+    text += "after event " + std::to_string(last_event_id_) +
             " its history has nothing more, and the code asked for " + describe(*command);
   }
   text +=

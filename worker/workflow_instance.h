@@ -112,6 +112,7 @@ class WorkflowInstance : private OperationHost {
   std::string seed_run_id_;
 
   // The history so far.
+  std::int64_t last_event_id_ = 0;
   std::optional<Task> candidate_;     // started, and not known how it ended
   std::int64_t live_task_ = 0;        // run here, completion not seen yet
   std::vector<const Event*> unseen_;  // since the last task; of the events being applied

@@ -365,7 +365,8 @@ void Carrier::operator()(const command::RequestCancelExternalWorkflowExecution& 
   require(!c.workflow_id.empty(), bad, "workflowId is missing");
   require(c.namespace_.empty() || c.namespace_ == state_.namespace_, bad,
           "a cancel in another namespace is not offered");
-  require(!children_started_.contains(c.workflow_id), bad,
+  // One that names its run means an earlier child of that id.
+  require(!c.run_id.empty() || !children_started_.contains(c.workflow_id), bad,
           "the same completion starts and cancels this child");
   event::RequestCancelExternalWorkflowExecutionInitiated e;
   e.workflow_task_completed_event_id = completed_id_;

@@ -262,6 +262,28 @@ TEST_CASE("a child whose id is taken is ChildNotStarted; a signal reaches this v
   CHECK(world.start().result() == "refused, noted x");
 }
 
+TEST_CASE("one task cancels a child and starts the next of its id") {
+  World world([](Workflow workflow) -> Async<std::string> {
+    const ChildOptions options = ChildOptions().id("kid");
+    std::string wait = "wait";
+    Child<std::string> child = co_await workflow.start_child(child_flow, options, wait);
+    child.cancel();
+    std::string second = "not refused";
+    try {
+      co_await workflow.start_child(child_flow, options, wait);
+    } catch (const ChildNotStarted&) {
+      second = "refused";
+    }
+    try {
+      co_await child.result();
+    } catch (const Canceled&) {
+      second += ", canceled";
+    }
+    co_return second;
+  });
+  CHECK(world.start().result() == "refused, canceled");
+}
+
 TEST_CASE("signals to other runs are delivered, or say that they reached nobody") {
   World world([](Workflow workflow) -> Async<std::string> {
     WorkflowExecution nobody{WorkflowId("nobody"), {}};
@@ -296,6 +318,21 @@ TEST_CASE("side effects run once, random streams and uuids are the run's own") {
   rolled = 0;
   CHECK(world.start().result() == "12 36 4");
   CHECK(rolled == 2);
+}
+
+TEST_CASE("what a run knows of its history is the same on replay") {
+  World world([](Workflow workflow) -> Async<std::string> {
+    std::string seen = std::to_string(workflow.info().history_events);
+    co_await workflow.sleep(1s);
+    seen += " " + std::to_string(workflow.info().history_events);
+    workflow.upsert_memo("seen", seen);
+    co_await workflow.sleep(1s);
+    co_return seen;
+  });
+  const auto run = world.start();
+  world.environment->advance(1500ms);
+  world.environment->restart_worker();
+  CHECK(run.result() == "3 8");
 }
 
 TEST_CASE("a cancel request reaches every await; shielded work goes on") {
