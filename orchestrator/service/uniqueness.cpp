@@ -26,6 +26,8 @@ bool may_follow(const core::RunState& closed, WorkflowIdReusePolicy reuse) {
 bool may_start(Change& change, core::RunState* latest, WorkflowIdReusePolicy reuse,
                WorkflowIdConflictPolicy conflict) {
   if (latest == nullptr) return true;
+  // Continued by this very change: its next run, which is about to start, has the id.
+  if (latest->status == WorkflowExecutionStatus::continued_as_new) return false;
   if (latest->is_open()) {
     if (reuse != WorkflowIdReusePolicy::terminate_if_running &&
         conflict != WorkflowIdConflictPolicy::terminate_existing) {
