@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "tests/programs/world.h"
+#include "tests/support/complaints.h"
 
 namespace permit::programs {
 
@@ -99,7 +100,12 @@ int run(int argc, char** argv) {
   Totals totals;
   std::uint64_t seed = options.first_seed;
   try {
-    for (; totals.programs < options.programs; ++seed) World(seed, totals).run();
+    std::ostringstream said;
+    const test::Complaints complaints(said);
+    for (; totals.programs < options.programs; ++seed) {
+      World(seed, totals).run();
+      if (!said.view().empty()) throw std::runtime_error("the engine says: " + said.str());
+    }
   } catch (const std::exception& broken) {
     std::cout << "SEED=" << seed << "\n" << broken.what() << std::endl;
     return 1;

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "tests/simulation/simulation.h"
+#include "tests/support/complaints.h"
 
 namespace permit::simulation {
 
@@ -19,18 +20,6 @@ struct Options {
   std::uint64_t seeds = 300;
   int crashes = 0;
   bool verbose = false;
-};
-
-// The engine survives its own bugs and says so on stderr; here each is a failure.
-class Complaints {
- public:
-  Complaints() : before_(std::cerr.rdbuf(Simulation::complaints().rdbuf())) {}
-  ~Complaints() { std::cerr.rdbuf(before_); }
-  Complaints(const Complaints&) = delete;
-  Complaints& operator=(const Complaints&) = delete;
-
- private:
-  std::streambuf* before_;
 };
 
 Options parse(int argc, char** argv) {
@@ -142,7 +131,7 @@ void run_seeds(const Options& options, Totals& totals, std::uint64_t& seed) {
 
 int run(int argc, char** argv) {
   const Options options = parse(argc, argv);
-  const Complaints complaints;
+  const test::Complaints complaints(Simulation::complaints());
   const auto begun = std::chrono::steady_clock::now();
   Totals totals;
   std::uint64_t seed = options.first_seed;
