@@ -87,9 +87,8 @@ void run_activities(const Setting& setting, Report& report) {
   worker.stop();
   server.stop();
   if (wrong > 0) throw std::runtime_error("a workflow has a wrong result");
-  report.add("worker, 1,000 workflows of 10 activities", "activities/s",
-             workflows * activities / seconds);
-  report.add("worker, the same: workflow tasks", "tasks/s", workflows * (activities + 1) / seconds);
+  report.add("worker, 1,000 x 10 activities", "activities/s", workflows * activities / seconds);
+  report.add("worker, their workflow tasks", "tasks/s", workflows * (activities + 1) / seconds);
 }
 
 // From the text of a history, as a worker gets it whose cache has lost the run.
