@@ -127,7 +127,7 @@ class [[nodiscard]] Async {
   }
 
   // Runs it up to its first wait with nobody waiting for it: the root of a run, a signal handler.
-  void start(Scheduler& scheduler) { run(scheduler, {}); }
+  void start(Scheduler& scheduler) { run_frame(frame_, scheduler, {}); }
   bool is_done() const { return frame_.promise().ended_; }
 
   class Awaiter {
@@ -156,9 +156,6 @@ class [[nodiscard]] Async {
   friend promise_type;
   explicit Async(std::coroutine_handle<promise_type> frame) : frame_(frame) {}
 
-  void run(Scheduler& scheduler, std::coroutine_handle<> parent) {
-    run_frame(frame_, scheduler, parent);
-  }
   static bool run_frame(std::coroutine_handle<promise_type> frame, Scheduler& scheduler,
                         std::coroutine_handle<> parent) {
     promise_type& promise = frame.promise();

@@ -9,7 +9,7 @@
 
 namespace permit::worker {
 
-class CancelScope : public std::enable_shared_from_this<CancelScope> {
+class CancelScope {
  public:
   bool is_canceled() const { return canceled_; }
 

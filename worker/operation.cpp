@@ -72,13 +72,13 @@ void Operation::end() {
   host_.forget(*this);
 }
 
-// --- Activities ---
-
-void ActivityOperation::finish(const RawResult& result) {
+void SingleOperation::finish(const RawResult& result) {
   const auto self = shared_from_this();
   end();
   if (const Done done = std::exchange(done_, {})) done(result);
 }
+
+// --- Activities ---
 
 void ActivityOperation::apply(const Event& event) {
   if (const auto* e = event.get_if<event::ActivityTaskCompleted>()) {
@@ -108,12 +108,6 @@ void ActivityOperation::cancel() {
 
 // --- Timers ---
 
-void TimerOperation::finish(const RawResult& result) {
-  const auto self = shared_from_this();
-  end();
-  if (const Done done = std::exchange(done_, {})) done(result);
-}
-
 void TimerOperation::apply(const Event& event) {
   if (event.get_if<event::TimerFired>() != nullptr) finish(std::optional<Payloads>());
 }
@@ -129,12 +123,6 @@ void TimerOperation::cancel() {
 }
 
 // --- Signals and cancel requests to others ---
-
-void ExternalOperation::finish(const RawResult& result) {
-  const auto self = shared_from_this();
-  end();
-  if (const Done done = std::exchange(done_, {})) done(result);
-}
 
 void ExternalOperation::apply(const Event& event) {
   if (event.get_if<event::ExternalWorkflowExecutionSignaled>() != nullptr ||

@@ -83,51 +83,50 @@ class Operation : public std::enable_shared_from_this<Operation> {
   IssuedList::iterator issued_;
 };
 
-class ActivityOperation : public Operation {
+// One with one result, told once.
+class SingleOperation : public Operation {
+ public:
+  SingleOperation(OperationHost& host, std::shared_ptr<CancelScope> scope, Done done)
+      : Operation(host, std::move(scope)), done_(std::move(done)) {}
+  void drop() override { done_ = {}; }
+
+ protected:
+  void finish(const RawResult& result);
+
+ private:
+  Done done_;
+};
+
+class ActivityOperation : public SingleOperation {
  public:
   ActivityOperation(OperationHost& host, std::shared_ptr<CancelScope> scope, OnCancel on_cancel,
                     Done done)
-      : Operation(host, std::move(scope)), on_cancel_(on_cancel), done_(std::move(done)) {}
+      : SingleOperation(host, std::move(scope), std::move(done)), on_cancel_(on_cancel) {}
   void apply(const Event& event) override;
   void cancel() override;
-  void drop() override { done_ = {}; }
 
  private:
-  void finish(const RawResult& result);
-
-  OnCancel on_cancel_;
-  Done done_;
+  const OnCancel on_cancel_;
 };
 
-class TimerOperation : public Operation {
+class TimerOperation : public SingleOperation {
  public:
   TimerOperation(OperationHost& host, std::shared_ptr<CancelScope> scope, std::string timer_id,
                  Done done)
-      : Operation(host, std::move(scope)), timer_id_(std::move(timer_id)), done_(std::move(done)) {}
+      : SingleOperation(host, std::move(scope), std::move(done)), timer_id_(std::move(timer_id)) {}
   void apply(const Event& event) override;
   void cancel() override;
-  void drop() override { done_ = {}; }
 
  private:
-  void finish(const RawResult& result);
-
   const std::string timer_id_;
-  Done done_;
 };
 
 // A signal to, or a cancel request for, another run: done when it has been delivered.
-class ExternalOperation : public Operation {
+class ExternalOperation : public SingleOperation {
  public:
-  ExternalOperation(OperationHost& host, std::shared_ptr<CancelScope> scope, Done done)
-      : Operation(host, std::move(scope)), done_(std::move(done)) {}
+  using SingleOperation::SingleOperation;
   void apply(const Event& event) override;
   void cancel() override;
-  void drop() override { done_ = {}; }
-
- private:
-  void finish(const RawResult& result);
-
-  Done done_;
 };
 
 // One run that a start has led to. A start under a permit for n slots has n.

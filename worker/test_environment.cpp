@@ -160,42 +160,36 @@ void TestEnvironment::restart_server() {
   server_->start();
 }
 
+// Parks one poll of that kind on the queue, unless one is there.
+template <class Request, class Response>
+void TestEnvironment::begin_poll(const std::string& kind, const std::string& queue,
+                                 std::int64_t (service::Service::*method)(Request,
+                                                                          service::Done<Response>),
+                                 std::deque<Response>& tasks) {
+  const std::string key = kind + " " + queue;
+  if (polls_.contains(key)) return;
+  Request request;
+  request.namespace_ = "default";
+  request.task_queue.name = queue;
+  request.identity = "worker " + std::to_string(worker_number_);
+  polls_[key] =
+      (server_->service().*method)(request, [this, key, &tasks](service::Result<Response> result) {
+        polls_.erase(key);
+        auto* task = std::get_if<Response>(&result);
+        if (task != nullptr && !task->task_token.value.empty()) tasks.push_back(std::move(*task));
+      });
+}
+
 void TestEnvironment::begin_polls() {
   if (!works_) return;
-  service::Service& service = server_->service();
-  const auto poll_workflow = [&](const std::string& queue) {
-    if (polls_.contains("w " + queue)) return;
-    PollWorkflowTaskQueueRequest request;
-    request.namespace_ = "default";
-    request.task_queue.name = queue;
-    request.identity = "worker " + std::to_string(worker_number_);
-    polls_["w " + queue] = service.poll_workflow_task(
-        request, [this, queue](service::Result<PollWorkflowTaskQueueResponse> result) {
-          polls_.erase("w " + queue);
-          auto* task = std::get_if<PollWorkflowTaskQueueResponse>(&result);
-          if (task != nullptr && !task->task_token.value.empty()) {
-            workflow_tasks_.push_back(std::move(*task));
-          }
-        });
-  };
+  using service::Service;
   for (const std::string& queue : options_.task_queues) {
-    poll_workflow(queue);
-    if (polls_.contains("a " + queue)) continue;
-    PollActivityTaskQueueRequest request;
-    request.namespace_ = "default";
-    request.task_queue.name = queue;
-    request.identity = "worker " + std::to_string(worker_number_);
-    polls_["a " + queue] = service.poll_activity_task(
-        request, [this, queue](service::Result<PollActivityTaskQueueResponse> result) {
-          polls_.erase("a " + queue);
-          auto* task = std::get_if<PollActivityTaskQueueResponse>(&result);
-          if (task != nullptr && !task->task_token.value.empty()) {
-            activity_tasks_.push_back(std::move(*task));
-          }
-        });
+    begin_poll("w", queue, &Service::poll_workflow_task, workflow_tasks_);
+    begin_poll("a", queue, &Service::poll_activity_task, activity_tasks_);
   }
   if (options_.runs_cached_max > 0) {
-    poll_workflow("sticky worker " + std::to_string(worker_number_));
+    const std::string sticky = "sticky worker " + std::to_string(worker_number_);
+    begin_poll("w", sticky, &Service::poll_workflow_task, workflow_tasks_);
   }
 }
 

@@ -20,6 +20,12 @@
 #include "worker/client.h"
 #include "worker/task_runner.h"
 
+namespace permit::service {
+class Service;
+template <class T>
+class Done;
+}  // namespace permit::service
+
 namespace permit::worker {
 
 class TestEnvironment {
@@ -66,6 +72,10 @@ class TestEnvironment {
   class Server;     // service, store and clock
   class InProcess;  // the Transport
 
+  template <class Request, class Response>
+  void begin_poll(const std::string& kind, const std::string& queue,
+                  std::int64_t (service::Service::*method)(Request, service::Done<Response>),
+                  std::deque<Response>& tasks);
   void begin_polls();
   void run_workflow_task(const PollWorkflowTaskQueueResponse& task);
   void run_activity_task(const PollActivityTaskQueueResponse& task);

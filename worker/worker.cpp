@@ -215,7 +215,7 @@ void Worker::run_workflow_task(PollWorkflowTaskQueueResponse task) {
     const RunId run = task.workflow_execution->run_id;
     std::optional<PollWorkflowTaskQueueResponse> next;
     try {
-      next = answer(run, std::move(result));
+      next = answer(std::move(result));
     } catch (const Error& error) {
       evict(run);
       if (error.code() != ErrorCode::not_found) {
@@ -228,8 +228,7 @@ void Worker::run_workflow_task(PollWorkflowTaskQueueResponse task) {
   }
 }
 
-std::optional<PollWorkflowTaskQueueResponse> Worker::answer(const RunId& run,
-                                                            WorkflowTaskAnswer answer) {
+std::optional<PollWorkflowTaskQueueResponse> Worker::answer(WorkflowTaskAnswer answer) {
   if (auto* completed = std::get_if<RespondWorkflowTaskCompletedRequest>(&answer)) {
     completed->return_new_workflow_task = !stopping_;
     return call<RespondWorkflowTaskCompletedResponse>(transport_, "RespondWorkflowTaskCompleted",
@@ -241,7 +240,6 @@ std::optional<PollWorkflowTaskQueueResponse> Worker::answer(const RunId& run,
   } else if (const auto* query = std::get_if<RespondQueryTaskCompletedRequest>(&answer)) {
     call<EmptyResponse>(transport_, "RespondQueryTaskCompleted", *query);
   }
-  static_cast<void>(run);
   return std::nullopt;
 }
 

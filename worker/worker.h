@@ -68,7 +68,7 @@ class Worker {
 
   void poll_workflow_tasks(const std::string& queue, bool sticky);
   void run_workflow_task(PollWorkflowTaskQueueResponse task);
-  std::optional<PollWorkflowTaskQueueResponse> answer(const RunId& run, WorkflowTaskAnswer answer);
+  std::optional<PollWorkflowTaskQueueResponse> answer(WorkflowTaskAnswer answer);
   WorkflowTaskAnswer run_on_workflow_thread(const PollWorkflowTaskQueueResponse& task);
   void report_deadlock(const PollWorkflowTaskQueueResponse& task);
   void evict(const RunId& run);

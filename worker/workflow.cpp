@@ -139,8 +139,7 @@ Async<bool> Workflow::wait_until(std::function<bool()> predicate, Time deadline,
 
 // --- Others ---
 
-Future<void> Workflow::begin_signal(WorkflowExecution target, std::string signal,
-                                    std::optional<Payloads> input, bool child_only) const {
+Future<void> Workflow::begin_external(CommandAttributes command) const {
   instance_->check_writable();
   Future<void> future(scheduler());
   if (is_closing()) return future;
@@ -148,33 +147,28 @@ Future<void> Workflow::begin_signal(WorkflowExecution target, std::string signal
     future.fail_with(Canceled());
     return future;
   }
-  command::SignalExternalWorkflowExecution command;
-  command.execution = std::move(target);
-  command.signal_name = std::move(signal);
-  command.input = std::move(input);
-  command.child_workflow_only = child_only;
   const auto operation = std::make_shared<ExternalOperation>(host(), scope_, settle(future));
   instance_->add(operation);
   operation->begin(std::move(command));
   return future;
 }
 
+Future<void> Workflow::begin_signal(WorkflowExecution target, std::string signal,
+                                    std::optional<Payloads> input, bool child_only) const {
+  command::SignalExternalWorkflowExecution command;
+  command.execution = std::move(target);
+  command.signal_name = std::move(signal);
+  command.input = std::move(input);
+  command.child_workflow_only = child_only;
+  return begin_external(std::move(command));
+}
+
 Future<void> Workflow::cancel_external(WorkflowExecution target, std::string reason) const {
-  instance_->check_writable();
-  Future<void> future(scheduler());
-  if (is_closing()) return future;
-  if (scope_->is_canceled()) {
-    future.fail_with(Canceled());
-    return future;
-  }
   command::RequestCancelExternalWorkflowExecution command;
   command.workflow_id = std::move(target.workflow_id);
   command.run_id = std::move(target.run_id);
   command.reason = std::move(reason);
-  const auto operation = std::make_shared<ExternalOperation>(host(), scope_, settle(future));
-  instance_->add(operation);
-  operation->begin(std::move(command));
-  return future;
+  return begin_external(std::move(command));
 }
 
 // --- What comes in ---

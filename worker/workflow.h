@@ -182,6 +182,7 @@ class Workflow {
                                               ChildOperation::Started started,
                                               ChildOperation::NotStarted not_started) const;
   Future<void> begin_timer(Duration duration, PoolName pool, std::string timer_id) const;
+  Future<void> begin_external(CommandAttributes command) const;
   Future<void> begin_signal(WorkflowExecution target, std::string signal,
                             std::optional<Payloads> input, bool child_only) const;
   void begin_spawned(Async<void> coroutine, bool is_handler, std::string name) const;
