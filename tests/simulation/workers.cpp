@@ -70,49 +70,36 @@ void Workers::check() const {
 
 // --- Polling ---
 
-void Workers::poll(std::size_t worker) {
-  if (workers_[worker].queue == Queue::activities) {
-    poll_activity(worker);
-  } else {
-    poll_workflow(worker);
+void Workers::poll(std::size_t index) {
+  using service::Service;
+  switch (workers_[index].queue) {
+    case Queue::permits:
+      return poll_on(index, "permits", &Service::poll_workflow_task);
+    case Queue::parents:
+      return poll_on(index, "work", &Service::poll_workflow_task);
+    case Queue::activities:
+      return poll_on(index, "work", &Service::poll_activity_task);
   }
 }
 
-void Workers::poll_workflow(std::size_t index) {
+template <class Request, class Response>
+void Workers::poll_on(std::size_t index, const char* queue,
+                      std::int64_t (service::Service::*method)(Request, service::Done<Response>)) {
   Worker& worker = workers_[index];
-  PollWorkflowTaskQueueRequest request;
+  Request request;
   request.namespace_ = "default";
-  request.task_queue.name = worker.queue == Queue::permits ? "permits" : "work";
+  request.task_queue.name = queue;
   request.identity = worker.identity;
   worker.polling = true;
   ++world_.totals.requests;
-  worker.poll = world_.service().poll_workflow_task(
-      request, [this, index](service::Result<PollWorkflowTaskQueueResponse> result) {
+  worker.poll =
+      (world_.service().*method)(request, [this, index](service::Result<Response> result) {
         workers_[index].polling = false;
         if (const Error* error = std::get_if<Error>(&result)) {
           world_.promises.check_error(*error);
           return;
         }
-        got(index, std::get<PollWorkflowTaskQueueResponse>(result));
-      });
-}
-
-void Workers::poll_activity(std::size_t index) {
-  Worker& worker = workers_[index];
-  PollActivityTaskQueueRequest request;
-  request.namespace_ = "default";
-  request.task_queue.name = "work";
-  request.identity = worker.identity;
-  worker.polling = true;
-  ++world_.totals.requests;
-  worker.poll = world_.service().poll_activity_task(
-      request, [this, index](service::Result<PollActivityTaskQueueResponse> result) {
-        workers_[index].polling = false;
-        if (const Error* error = std::get_if<Error>(&result)) {
-          world_.promises.check_error(*error);
-          return;
-        }
-        got(index, std::get<PollActivityTaskQueueResponse>(result));
+        got(index, std::get<Response>(result));
       });
 }
 

@@ -43,8 +43,9 @@ class Workers {
   };
 
   void poll(std::size_t worker);
-  void poll_workflow(std::size_t worker);
-  void poll_activity(std::size_t worker);
+  template <class Request, class Response>
+  void poll_on(std::size_t worker, const char* queue,
+               std::int64_t (service::Service::*method)(Request, service::Done<Response>));
   void lose_connection(Worker& worker);
   void got(std::size_t worker, const PollWorkflowTaskQueueResponse& response);
   void got(std::size_t worker, const PollActivityTaskQueueResponse& response);
