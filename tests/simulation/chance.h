@@ -27,7 +27,8 @@ class Chance {
   std::uint64_t word() { return random_.next(); }
   std::size_t below(std::size_t bound) { return static_cast<std::size_t>(random_.below(bound)); }
   int between(int low, int high) {
-    return low + static_cast<int>(below(static_cast<std::size_t>(high - low + 1)));
+    return low + static_cast<int>(
+                     below(static_cast<std::size_t>(high) - static_cast<std::size_t>(low) + 1));
   }
   bool percent(int share) { return below(100) < static_cast<std::size_t>(share); }
   Duration duration(Duration low, Duration high) {

@@ -42,14 +42,14 @@ class Workers {
     std::vector<Task> tasks;
   };
 
-  void poll(std::size_t worker);
+  void poll(std::size_t index);
   template <class Request, class Response>
-  void poll_on(std::size_t worker, const char* queue,
+  void poll_on(std::size_t index, const char* queue,
                std::int64_t (service::Service::*method)(Request, service::Done<Response>));
   void lose_connection(Worker& worker);
   void got(std::size_t worker, const PollWorkflowTaskQueueResponse& response);
   void got(std::size_t worker, const PollActivityTaskQueueResponse& response);
-  void keep(std::size_t worker, Task task);
+  void keep(std::size_t index, Task task);
   void note_hand_out(const Bytes& token, service::TaskToken::Kind kind);
   void take_up(Worker& worker);
   void answer(Worker& worker, const Task& task);
@@ -57,7 +57,7 @@ class Workers {
   void answer_activity(const Task& task);
   void heartbeat(const Task& task);
   void answer_stale();
-  void complete(std::size_t worker, const Task& task, std::vector<Command> commands);
+  void complete(std::size_t index, const Task& task, std::vector<Command> commands);
 
   World& world_;
   std::vector<Worker> workers_;
