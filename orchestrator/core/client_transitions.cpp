@@ -54,8 +54,30 @@ Taken signal(Transition& run, event::WorkflowExecutionSignaled signal, const Lim
         "SIGNALS_LIMIT", "workflow " + state.workflow_id.value + " has taken its " +
                              std::to_string(limits.signals_max) + " signals; continue it as new");
   }
-  run.receive(std::move(signal));
+  if (signal.signal_name == "release" && state.is_managed_permit() && !lease_has_ended(state)) {
+    release(run, std::move(signal));
+  } else {
+    run.receive(std::move(signal));
+  }
   return Taken::yes;
+}
+
+bool lease_has_ended(const RunState& state) {
+  const auto& buffered = state.volatile_state.buffered;
+  return state.lease_timer_fired ||
+         std::any_of(buffered.begin(), buffered.end(), [](const Event& event) {
+           const auto* fired = event.get_if<event::TimerFired>();
+           return fired != nullptr && fired->timer_id == "lease";
+         });
+}
+
+void release(Transition& run, event::WorkflowExecutionSignaled signal) {
+  ENSURE(run.state().is_managed_permit() && !lease_has_ended(run.state()));
+  run.drop_workflow_task();
+  run.append(std::move(signal));
+  event::WorkflowExecutionCompleted completed;
+  completed.result = json_payloads("\"released\"");
+  run.close(std::move(completed));
 }
 
 Taken request_cancel(Transition& run, event::WorkflowExecutionCancelRequested request) {

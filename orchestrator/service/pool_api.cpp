@@ -403,17 +403,11 @@ void Service::release(HolderRequest request, Done<PermitInfo> done) {
   submit(done, [this, request = std::move(request), done] {
     Change change(parts_, now_);
     core::RunState& permit = held_by(change, request);
-    if (permit.lease_timer_fired) throw lease_lost(permit);
-    // What the signal would lead to, without waiting for a worker: the run records the release and
-    // ends with its result in the same commit.
+    if (core::lease_has_ended(permit)) throw lease_lost(permit);
     change.step(permit, [](core::Transition& t) {
-      t.drop_workflow_task();
       event::WorkflowExecutionSignaled signaled;
       signaled.signal_name = "release";
-      t.append(std::move(signaled));
-      event::WorkflowExecutionCompleted completed;
-      completed.result = json_payloads("\"released\"");
-      t.close(std::move(completed));
+      core::release(t, std::move(signaled));
     });
     finish(change);
     reply(done, permit_info(permit));
