@@ -6,6 +6,28 @@
 
 namespace permit::worker {
 
+std::string path_of(std::string_view rpc) {
+  return "/temporal.api.workflowservice.v1.WorkflowService/" + std::string(rpc);
+}
+
+// What the server says in an error's body: a google.rpc.Status with an ErrorInfo.
+Error error_of(int status, const std::string& body) {
+  const nlohmann::json parsed = nlohmann::json::parse(body, nullptr, false);
+  if (!parsed.is_object() || !parsed.contains("message")) {
+    return Error(ErrorCode::unknown, "HTTP_" + std::to_string(status),
+                 "the server answered with HTTP status " + std::to_string(status));
+  }
+  std::string reason;
+  for (const auto& detail : parsed.value("details", nlohmann::json::array())) {
+    if (detail.is_object() && detail.contains("reason")) reason = detail.value("reason", "");
+  }
+  Error error(static_cast<ErrorCode>(parsed.value("code", 2)), reason, parsed.value("message", ""));
+  for (const auto& detail : parsed.value("details", nlohmann::json::array())) {
+    error.with_detail(detail.dump());
+  }
+  return error;
+}
+
 std::string new_request_id() {
   thread_local std::mt19937_64 words{std::random_device{}()};
   static constexpr char digits[] = "0123456789abcdef";

@@ -33,6 +33,10 @@ class Transport {
   virtual std::string call(std::string_view rpc, const std::string& request) = 0;
 };
 
+// How a call looks over HTTP: where it is posted to, and what an answer above 299 says.
+std::string path_of(std::string_view rpc);
+Error error_of(int status, const std::string& body);
+
 template <class Response, class Request>
 Response call(Transport& transport, std::string_view rpc, const Request& request) {
   return read_json<Response>(transport.call(rpc, to_json(request)));

@@ -113,6 +113,9 @@ std::string names_of(const T& t) {
 }  // namespace
 
 bool is_of_command(const Event& event) {
+  // The server ends a permit that is released by itself.
+  const auto* completed = event.get_if<event::WorkflowExecutionCompleted>();
+  if (completed != nullptr) return completed->workflow_task_completed_event_id != 0;
   return event.get_if<event::ActivityTaskScheduled>() != nullptr ||
          event.get_if<event::ActivityTaskCancelRequested>() != nullptr ||
          event.get_if<event::TimerStarted>() != nullptr ||
@@ -123,7 +126,6 @@ bool is_of_command(const Event& event) {
          event.get_if<event::RequestCancelExternalWorkflowExecutionInitiated>() != nullptr ||
          event.get_if<event::UpsertWorkflowSearchAttributes>() != nullptr ||
          event.get_if<event::WorkflowPropertiesModified>() != nullptr ||
-         event.get_if<event::WorkflowExecutionCompleted>() != nullptr ||
          event.get_if<event::WorkflowExecutionFailed>() != nullptr ||
          event.get_if<event::WorkflowExecutionCanceled>() != nullptr ||
          event.get_if<event::WorkflowExecutionContinuedAsNew>() != nullptr;

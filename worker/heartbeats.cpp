@@ -10,8 +10,8 @@ namespace {
 using namespace std::chrono_literals;
 
 std::chrono::steady_clock::duration pause_for(Duration timeout) {
-  if (timeout.count() <= 0) return 30s;
-  return std::clamp<std::chrono::steady_clock::duration>(timeout * 8 / 10, 10ms, 60s);
+  if (timeout.count() <= 0) return 5s;
+  return std::clamp<std::chrono::steady_clock::duration>(timeout * 8 / 10, 10ms, 5s);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Sends the heartbeats of the activities that run here, from a thread of its own: at most one per
-// activity in 0.8 of its heartbeat timeout, always the latest details. Thread-safe.
+// activity in 0.8 of its heartbeat timeout, and one in 5 s at least if it has news: an answer tells
+// it to stop, and renews the permit it runs under. Always the latest details. Thread-safe.
 #pragma once
 
 #include <chrono>

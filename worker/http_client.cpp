@@ -27,25 +27,6 @@ constexpr std::chrono::seconds answer_timeout{75};
 constexpr std::chrono::seconds idle_max{20};
 constexpr std::size_t idle_connections_max = 64;
 constexpr std::uint64_t answer_bytes_max = 256U << 20U;
-constexpr std::string_view rpc_prefix = "/temporal.api.workflowservice.v1.WorkflowService/";
-
-// What the server says in an error's body: a google.rpc.Status with an ErrorInfo.
-Error error_of(int status, const std::string& body) {
-  const nlohmann::json parsed = nlohmann::json::parse(body, nullptr, false);
-  if (!parsed.is_object() || !parsed.contains("message")) {
-    return Error(ErrorCode::unknown, "HTTP_" + std::to_string(status),
-                 "the server answered with HTTP status " + std::to_string(status));
-  }
-  std::string reason;
-  for (const auto& detail : parsed.value("details", nlohmann::json::array())) {
-    if (detail.is_object() && detail.contains("reason")) reason = detail.value("reason", "");
-  }
-  Error error(static_cast<ErrorCode>(parsed.value("code", 2)), reason, parsed.value("message", ""));
-  for (const auto& detail : parsed.value("details", nlohmann::json::array())) {
-    error.with_detail(detail.dump());
-  }
-  return error;
-}
 
 }  // namespace
 
@@ -146,8 +127,7 @@ void HttpTransport::put_back(std::unique_ptr<Connection> connection) {
 }
 
 std::string HttpTransport::call(std::string_view rpc, const std::string& text) {
-  http::request<http::string_body> request{http::verb::post,
-                                           std::string(rpc_prefix) + std::string(rpc), 11};
+  http::request<http::string_body> request{http::verb::post, path_of(rpc), 11};
   request.set(http::field::host, host_ + ":" + port_);
   request.set(http::field::content_type, "application/json");
   request.body() = text;

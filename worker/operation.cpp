@@ -68,7 +68,7 @@ void Operation::take_back() {
 }
 
 void Operation::end() {
-  scope_->forget(scope_action_);
+  leave_scope();
   host_.forget(*this);
 }
 
@@ -125,9 +125,13 @@ void TimerOperation::cancel() {
 // --- Signals and cancel requests to others ---
 
 void ExternalOperation::apply(const Event& event) {
-  if (event.get_if<event::ExternalWorkflowExecutionSignaled>() != nullptr ||
-      event.get_if<event::ExternalWorkflowExecutionCancelRequested>() != nullptr) {
+  if (event.get_if<event::ExternalWorkflowExecutionCancelRequested>() != nullptr) {
     finish(std::optional<Payloads>());
+    return;
+  }
+  if (const auto* delivered = event.get_if<event::ExternalWorkflowExecutionSignaled>()) {
+    // Of use to a `renew` only: the permit's new deadline.
+    finish(to_payloads(delivered->permit_deadline.time_since_epoch().count()));
     return;
   }
   if (const auto* f = event.get_if<event::SignalExternalWorkflowExecutionFailed>()) {

@@ -71,6 +71,7 @@ class Operation : public std::enable_shared_from_this<Operation> {
   // Takes the command back; it never was.
   void take_back();
   void end();
+  void leave_scope() { scope_->forget(scope_action_); }
 
   OperationHost& host_;
   std::int64_t event_id_ = 0;
@@ -156,6 +157,8 @@ class ChildOperation : public Operation {
 
   // It is not begun at all.
   void refuse(std::exception_ptr exception) { fail(std::move(exception)); }
+  // What has started stays when the scope is canceled.
+  void outlive_scope() { leave_scope(); }
   // Asks one of its runs to cancel.
   void cancel_run(const RunId& run);
   // `done` is called once that run has closed, or at once.

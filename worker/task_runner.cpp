@@ -107,9 +107,12 @@ WorkflowTaskAnswer TaskRunner::answer_query(const PollWorkflowTaskQueueResponse&
   try {
     WorkflowInstance* instance = find(task.workflow_execution->run_id);
     std::unique_ptr<WorkflowInstance> replayed;
-    if (instance == nullptr) {
+    std::vector<Event> events = events_of(task);
+    const bool knows_less = instance != nullptr && !events.empty() &&
+                            events.back().event_id > instance->last_event_id();
+    if (instance == nullptr || knows_less) {  // it may have been closed by others since
       replayed = make(task);
-      replayed->activate(events_of(task));
+      replayed->activate(events);
       instance = replayed.get();
     }
     answer.query_result = instance->query(task.query->query_type, task.query->query_args);

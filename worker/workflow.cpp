@@ -61,6 +61,31 @@ std::shared_ptr<ChildOperation> Workflow::begin_child(
   return operation;
 }
 
+Future<std::vector<Child<std::string>>> Workflow::start_permit(PermitRequest request,
+                                                               const ChildOptions& options) const {
+  command::StartChildWorkflowExecution command = options.command();
+  command.workflow_type.name = "PermitSlotWorkflow";
+  command.permit = std::move(request);
+  Future<std::vector<Child<std::string>>> future(scheduler());
+  const auto operation = std::make_shared<std::weak_ptr<ChildOperation>>();
+  const Workflow shield = shielded();
+  const auto begun = begin_child(
+      std::move(command),
+      [future, operation, shield](const std::vector<ChildRun>& runs) {
+        const auto started = operation->lock();
+        started->outlive_scope();
+        std::vector<Child<std::string>> children;
+        for (const ChildRun& run : runs) children.emplace_back(shield, started, run);
+        future.resolve(std::move(children));
+      },
+      [future](std::exception_ptr exception) { future.fail(std::move(exception)); });
+  *operation = begun;
+  future.on_cancel([weak = std::weak_ptr<ChildOperation>(begun)] {
+    if (const auto waiting = weak.lock()) waiting->cancel();
+  });
+  return future;
+}
+
 void Workflow::begin_spawned(Async<void> coroutine, bool is_handler, std::string name) const {
   instance_->check_writable();
   if (is_closing()) return;
@@ -139,17 +164,38 @@ Async<bool> Workflow::wait_until(std::function<bool()> predicate, Time deadline,
 
 // --- Others ---
 
-Future<void> Workflow::begin_external(CommandAttributes command) const {
+void Workflow::begin_external(CommandAttributes command, Done done) const {
   instance_->check_writable();
-  Future<void> future(scheduler());
-  if (is_closing()) return future;
+  if (is_closing()) return;
   if (scope_->is_canceled()) {
-    future.fail_with(Canceled());
-    return future;
+    done(std::make_exception_ptr(Canceled()));
+    return;
   }
-  const auto operation = std::make_shared<ExternalOperation>(host(), scope_, settle(future));
+  const auto operation = std::make_shared<ExternalOperation>(host(), scope_, std::move(done));
   instance_->add(operation);
   operation->begin(std::move(command));
+}
+
+Future<void> Workflow::begin_external(CommandAttributes command) const {
+  Future<void> future(scheduler());
+  begin_external(std::move(command), settle(future));
+  return future;
+}
+
+Future<std::optional<Time>> Workflow::begin_renewal(const WorkflowExecution& permit) const {
+  command::SignalExternalWorkflowExecution command;
+  command.execution = permit;
+  command.signal_name = "renew";
+  command.child_workflow_only = true;
+  Future<std::optional<Time>> future(scheduler());
+  begin_external(std::move(command), [future](const RawResult& result) {
+    if (const auto* exception = std::get_if<std::exception_ptr>(&result)) {
+      future.fail(*exception);
+      return;
+    }
+    const Time deadline{Duration(from_payloads<std::int64_t>(std::get<0>(result)))};
+    future.resolve(deadline == Time{} ? std::nullopt : std::optional(deadline));
+  });
   return future;
 }
 

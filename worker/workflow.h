@@ -22,6 +22,7 @@
 #include <string>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "orchestrator/protocol/ids.h"
 #include "worker/async.h"
@@ -53,6 +54,7 @@ struct WorkflowInfo {
   std::int64_t history_events = 0;
   std::int64_t history_bytes = 0;
   bool suggest_continue_as_new = false;  // the history grows long
+  bool is_closed = false;                // as a query after its end finds
 };
 
 class Workflow {
@@ -73,6 +75,11 @@ class Workflow {
   template <class R, class... Args>
   Async<R> execute_child(WorkflowName<R(Args...)> name, ChildOptions options,
                          std::type_identity_t<Args>... args) const;
+
+  // Asks for slots of a pool, see permits/semaphore.h. Done with a child for each slot, or fails
+  // with ChildNotStarted. While it waits a cancellation withdraws it; what has been granted stays.
+  Future<std::vector<Child<std::string>>> start_permit(PermitRequest request,
+                                                       const ChildOptions& options) const;
 
   // Runs beside the coroutine that calls this. Ends with the run.
   template <class T>
@@ -183,8 +190,10 @@ class Workflow {
                                               ChildOperation::NotStarted not_started) const;
   Future<void> begin_timer(Duration duration, PoolName pool, std::string timer_id) const;
   Future<void> begin_external(CommandAttributes command) const;
+  Future<std::optional<Time>> begin_renewal(const WorkflowExecution& permit) const;
   Future<void> begin_signal(WorkflowExecution target, std::string signal,
                             std::optional<Payloads> input, bool child_only) const;
+  void begin_external(CommandAttributes command, Done done) const;
   void begin_spawned(Async<void> coroutine, bool is_handler, std::string name) const;
   void add_signal_handler(std::string name,
                           std::function<void(const std::optional<Payloads>&)> handler) const;
@@ -218,6 +227,13 @@ class Child {
   template <class... Args>
   Future<void> signal(std::string name, const Args&... args) const;
   void cancel() const { operation_->cancel_run(run_.execution.run_id); }
+
+  // Of a permit, as granted.
+  Fence fence() const { return run_.fence; }
+  Time deadline() const { return run_.deadline; }
+  // Done with the permit's new deadline, or with none: too late. Fails with ExternalFailed if it
+  // has ended.
+  Future<std::optional<Time>> renew() const;
 
  private:
   Workflow workflow_;

@@ -33,6 +33,15 @@ std::string patch_of(const event::MarkerRecorded& marker) {
   return from_payload<nlohmann::json>(data->second.payloads.front()).value("id", "");
 }
 
+bool is_close(const Event& event) {
+  return event.get_if<event::WorkflowExecutionCompleted>() != nullptr ||
+         event.get_if<event::WorkflowExecutionFailed>() != nullptr ||
+         event.get_if<event::WorkflowExecutionCanceled>() != nullptr ||
+         event.get_if<event::WorkflowExecutionTimedOut>() != nullptr ||
+         event.get_if<event::WorkflowExecutionTerminated>() != nullptr ||
+         event.get_if<event::WorkflowExecutionContinuedAsNew>() != nullptr;
+}
+
 }  // namespace
 
 WorkflowInstance::WorkflowInstance(WorkflowExecution execution, const WorkflowFunction& function,
@@ -76,6 +85,7 @@ std::vector<Command> WorkflowInstance::activate(const std::vector<Event>& events
 void WorkflowInstance::apply(const std::vector<Event>& events, std::size_t index) {
   const Event& event = events[index];
   if (event.event_id > 0) last_event_id_ = event.event_id;
+  if (is_close(event)) info_.is_closed = true;
   if (const auto* started = event.get_if<event::WorkflowExecutionStarted>()) {
     info_.workflow_type = started->workflow_type.name;
     info_.task_queue = started->task_queue.name;

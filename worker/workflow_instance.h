@@ -52,6 +52,7 @@ class WorkflowInstance : private OperationHost {
 
   // The started event of the task that activate() last ran, until its completion is seen.
   std::int64_t task_started_event_id() const { return live_task_; }
+  std::int64_t last_event_id() const { return last_event_id_; }
   bool is_closed() const { return closing_command_.has_value() || closed_; }
 
   // Runs a query's handler. Throws Misuse for an unknown query, and what the handler throws.

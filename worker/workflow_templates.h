@@ -180,6 +180,11 @@ void Workflow::upsert_search_attributes(const std::string& key, const T& value) 
 }
 
 template <class R>
+Future<std::optional<Time>> Child<R>::renew() const {
+  return workflow_.begin_renewal(run_.execution);
+}
+
+template <class R>
 Future<R> Child<R>::result() const {
   Future<R> future(workflow_.scheduler());
   operation_->when_closed(run_.execution.run_id, Workflow::settle(future));

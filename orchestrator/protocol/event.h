@@ -398,14 +398,16 @@ BOOST_DESCRIBE_STRUCT(SignalExternalWorkflowExecutionFailed, (),
                       (cause, workflow_task_completed_event_id, namespace_, workflow_execution,
                        initiated_event_id))
 
+// Ours: `permit_deadline`, to which a `renew` has moved that of a permit; zero if it came too late.
 struct ExternalWorkflowExecutionSignaled {
   static constexpr std::string_view name = "ExternalWorkflowExecutionSignaled";
   std::int64_t initiated_event_id = 0;
   std::string namespace_;
   std::optional<WorkflowExecution> workflow_execution;
+  Time permit_deadline{};
 };
 BOOST_DESCRIBE_STRUCT(ExternalWorkflowExecutionSignaled, (),
-                      (initiated_event_id, namespace_, workflow_execution))
+                      (initiated_event_id, namespace_, workflow_execution, permit_deadline))
 
 // Ours: `permit`, what was asked for. While it waits, `workflow_id` is "permit:<pool>:?<event id>".
 struct StartChildWorkflowExecutionInitiated {

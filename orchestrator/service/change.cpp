@@ -118,12 +118,23 @@ void Change::claim_workflow_task(RunNumber run, std::string identity) {
   claims_[run] = std::move(identity);
 }
 
+// What a message leads to comes before the next one: a release has freed its slot before the
+// command behind it asks for one.
+void Change::deliver_messages() {
+  std::vector<core::Message> waiting;  // the next one is the last
+  for (;;) {
+    std::move(messages_.rbegin(), messages_.rend(), std::back_inserter(waiting));
+    messages_.clear();
+    if (waiting.empty()) return;
+    core::Message message = std::move(waiting.back());
+    waiting.pop_back();
+    std::visit([this](auto& m) { deliver(m); }, message);
+  }
+}
+
 void Change::settle() {
   for (;;) {
-    while (!messages_.empty()) {
-      std::vector<core::Message> messages = std::exchange(messages_, {});
-      for (core::Message& message : messages) std::visit([this](auto& m) { deliver(m); }, message);
-    }
+    deliver_messages();
     for (std::size_t i = 0; i < order_.size(); ++i) finish(run(order_[i]));
     if (messages_.empty()) break;
   }

@@ -66,8 +66,8 @@ class Change {
     record(state, transition.take());
     if (was_open && !state.is_open()) send(core::TaskClosed{state.number});
   }
-  // A signal, and for `renew` on a permit what it stands for.
-  void signal(core::RunState& target, event::WorkflowExecutionSignaled signaled);
+  // A signal, and for `renew` on a permit what it stands for: returns the new deadline.
+  std::optional<Time> signal(core::RunState& target, event::WorkflowExecutionSignaled signaled);
   // The run's volatile part changes without an event (a heartbeat, a renewal).
   void touch(const core::RunState& state) { touched(state.number); }
   void send(core::Message message) { messages_.push_back(std::move(message)); }
@@ -86,6 +86,7 @@ class Change {
   // Applies messages until none is left, makes the workflow tasks that are wanted, and hands new
   // tasks to those who wait for them.
   void settle();
+  void deliver_messages();
   // Puts all rows into the batch. Afterwards the change is part of what memory knows.
   void write();
 

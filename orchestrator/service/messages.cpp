@@ -130,22 +130,26 @@ void Change::deliver(core::SignalRun& message) {
   signaled.input = c.input;
   signaled.header = c.header;
   signaled.external_workflow_execution = message.sender.execution;
+  event::ExternalWorkflowExecutionSignaled delivered{
+      message.sender.initiated_event_id, namespace_, c.execution, {}};
   try {
-    signal(*target, std::move(signaled));
+    delivered.permit_deadline = signal(*target, std::move(signaled)).value_or(Time{});
   } catch (const Error& error) {
     if (error.code() != ErrorCode::resource_exhausted) throw;
     fail(SignalExternalWorkflowExecutionFailedCause::signal_count_limit_exceeded);
     return;
   }
-  tell(message.sender, event::ExternalWorkflowExecutionSignaled{message.sender.initiated_event_id,
-                                                                namespace_, c.execution});
+  tell(message.sender, std::move(delivered));
 }
 
-void Change::signal(core::RunState& target, event::WorkflowExecutionSignaled signaled) {
+std::optional<Time> Change::signal(core::RunState& target,
+                                   event::WorkflowExecutionSignaled signaled) {
+  std::optional<Time> renewed;
   if (signaled.signal_name == "renew" && target.is_managed_permit()) {
-    core::renew(target, now(), std::nullopt);
+    renewed = core::renew(target, now(), std::nullopt);
   }
   step(target, [&](core::Transition& t) { core::signal(t, std::move(signaled), limits()); });
+  return renewed;
 }
 
 void Change::deliver(core::CancelRun& message) {

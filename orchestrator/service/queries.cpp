@@ -52,7 +52,7 @@ void Service::hand_out_queries(const core::RunState& run) {
     wait.handed_out = true;
     const std::string& sticky = run.volatile_state.sticky.name;
     const bool on_sticky =
-        !sticky.empty() &&
+        run.is_open() && !sticky.empty() &&
         matching_.polled_since({TaskQueueType::workflow, sticky}, now_ - std::chrono::seconds(10));
     const Matching::QueueKey queue{TaskQueueType::workflow,
                                    on_sticky ? sticky : run.started.task_queue.name};
