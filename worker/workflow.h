@@ -186,7 +186,7 @@ class Workflow {
   Future<void> begin_signal(WorkflowExecution target, std::string signal,
                             std::optional<Payloads> input, bool child_only) const;
   void begin_spawned(Async<void> coroutine, bool is_handler, std::string name) const;
-  void add_signal_handler(std::string name,
+  void add_signal_handler(const std::string& name,
                           std::function<void(const std::optional<Payloads>&)> handler) const;
   void add_query_handler(
       std::string name,
