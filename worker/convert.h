@@ -13,18 +13,22 @@
 
 namespace permit::worker {
 
+// In convert.cpp, so that not every file compiles a parser.
+Payload payload_of(const nlohmann::json& value);
+nlohmann::json json_of(const Payload& payload);
+ConversionFailed does_not_convert(const Payload& payload, const nlohmann::json::exception& error);
+
 template <class T>
 Payload to_payload(const T& value) {
-  return json_payload(nlohmann::json(value).dump());
+  return payload_of(nlohmann::json(value));
 }
 
 template <class T>
 T from_payload(const Payload& payload) {
   try {
-    return nlohmann::json::parse(payload.data.value).get<T>();
+    return json_of(payload).get<T>();
   } catch (const nlohmann::json::exception& error) {
-    throw ConversionFailed(std::string("a payload does not convert: ") + error.what() + ", in " +
-                           payload.data.value.substr(0, 200));
+    throw does_not_convert(payload, error);
   }
 }
 

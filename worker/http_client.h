@@ -24,7 +24,7 @@ class HttpTransport : public Transport {
 
   // Throws what the server answers, and Error SERVER_UNREACHABLE (unavailable) if it does not: the
   // request may or may not have been done.
-  std::string call(std::string_view rpc, const std::string& request) override;
+  std::string call(std::string_view rpc, const std::string& text) override;
 
   const std::string& host() const { return host_; }
   const std::string& port() const { return port_; }

@@ -180,6 +180,7 @@ void ChildOperation::apply(const Event& event) {
     if (runs_.size() < runs_wanted_) return;
     not_started_ = {};
     std::vector<ChildRun> runs;
+    runs.reserve(runs_.size());
     for (const Run& run : runs_) runs.push_back(run.child);
     if (const Started tell = std::exchange(started_, {})) tell(runs);
   } else if (const auto* n = event.get_if<event::StartChildWorkflowExecutionFailed>()) {

@@ -1,9 +1,8 @@
 #include "worker/replayer.h"
 
-#include <nlohmann/json.hpp>
-
 #include "orchestrator/protocol/error.h"
 #include "orchestrator/protocol/json.h"
+#include "orchestrator/protocol/json_reader.h"
 #include "worker/workflow_instance.h"
 
 namespace permit::worker {
@@ -29,18 +28,53 @@ std::unique_ptr<WorkflowInstance> instance_for(const Registry& registry,
   return std::make_unique<WorkflowInstance>(execution, *function, silent);
 }
 
+// The text of the list in an export.
+std::string_view events_in(std::string_view json) {
+  JsonReader reader(json, own_text);
+  std::string_view found;
+  if (reader.peek() == '[') {
+    found = reader.skip_value();
+  } else if (reader.peek() == '{') {
+    JsonReader::Object members(reader);
+    while (members.next()) {
+      const std::string_view value = reader.skip_value();
+      if (members.key() == "events") found = value;
+      if (members.key() == "history") found = events_in(value);
+    }
+  }
+  if (!found.starts_with('[')) {
+    throw invalid_argument("HISTORY_INVALID", "a history file is {\"events\": [...]} or the list");
+  }
+  reader.finish();
+  return found;
+}
+
+bool may_be_ignored(std::string_view event) {
+  if (!event.starts_with('{')) return false;
+  bool ignorable = false;
+  JsonReader reader(event, own_text);
+  JsonReader::Object members(reader);
+  while (members.next()) {
+    const std::string_view value = reader.skip_value();
+    if (members.key() == "workerMayIgnore") ignorable = value == "true";
+  }
+  return ignorable;
+}
+
 }  // namespace
 
 std::vector<Event> read_history(std::string_view json) {
-  const std::size_t first = json.find_first_not_of(" \t\r\n");
-  if (first != std::string_view::npos && json[first] == '[') {
-    return read_json<std::vector<Event>>(json);
+  std::string list = "[";
+  JsonReader reader(events_in(json), own_text);
+  JsonReader::Array events(reader);
+  while (events.next()) {
+    const std::string_view event = reader.skip_value();
+    if (may_be_ignored(event)) continue;
+    if (list.size() > 1) list += ',';
+    list += event;
   }
-  nlohmann::json parsed = nlohmann::json::parse(json, nullptr, false);
-  if (parsed.is_discarded() || !parsed.is_object() || !parsed.contains("events")) {
-    throw invalid_argument("HISTORY_INVALID", "a history file is {\"events\": [...]} or the list");
-  }
-  return read_json<std::vector<Event>>(parsed["events"].dump());
+  list += ']';
+  return read_json<std::vector<Event>>(list, Unknown::skip);
 }
 
 std::vector<std::vector<Command>> replay(const Registry& registry,

@@ -10,8 +10,9 @@
 
 namespace permit::worker {
 
-// Of our export, `{"events":[…]}` or the bare list; Temporal's JSON export reads the same. Throws
-// Error for what is none.
+// Of an export, ours or Temporal's: `{"events":[…]}`, the bare list, or the API's answer with a
+// `history`. Fields that we do not know are skipped, and so are events that a worker may ignore;
+// other events that we do not know are not. Throws Error for what is no history.
 std::vector<Event> read_history(std::string_view json);
 
 // Throws NondeterminismError at the first difference, and what else fails a task: Misuse, an

@@ -220,7 +220,7 @@ Future<void> Workflow::cancel_external(WorkflowExecution target, std::string rea
 // --- What comes in ---
 
 void Workflow::add_signal_handler(
-    std::string name, std::function<void(const std::optional<Payloads>&)> handler) const {
+    const std::string& name, std::function<void(const std::optional<Payloads>&)> handler) const {
   instance_->check_writable();
   auto& handlers = instance_->signal_handlers_;
   handlers[name] = std::move(handler);

@@ -195,7 +195,7 @@ class Workflow {
                             std::optional<Payloads> input, bool child_only) const;
   void begin_external(CommandAttributes command, Done done) const;
   void begin_spawned(Async<void> coroutine, bool is_handler, std::string name) const;
-  void add_signal_handler(std::string name,
+  void add_signal_handler(const std::string& name,
                           std::function<void(const std::optional<Payloads>&)> handler) const;
   void add_query_handler(
       std::string name,

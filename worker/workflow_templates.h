@@ -5,7 +5,7 @@ namespace permit::worker {
 
 template <class R>
 Done Workflow::settle(Future<R> future) {
-  return [future](const RawResult& result) {
+  return [future = std::move(future)](const RawResult& result) {
     if (const auto* exception = std::get_if<std::exception_ptr>(&result)) {
       future.fail(*exception);
       return;

@@ -71,8 +71,9 @@ class Server {
         reads_(store_, database_options(options),
                [this](std::function<void()> answer) { asio::post(io_, std::move(answer)); }),
         routes_(service_, reads_, route_options()),
-        http_(io_, http_options(options),
-              [this](std::shared_ptr<http::Exchange> exchange) { routes_.handle(exchange); }),
+        http_(
+            io_, http_options(options),
+            [this](const std::shared_ptr<http::Exchange>& exchange) { routes_.handle(exchange); }),
         signals_(io_, SIGTERM, SIGINT),
         timer_(io_) {}
 
@@ -190,13 +191,14 @@ int run_server(const ServerOptions& options) {
     std::cout << "permit server\n\nAPI    http://" << options.address << ":" << server.port()
               << "\nStore  " << store << "\n"
               << (options.virtual_time ? "Time   virtual: POST /api/v1/test/advance\n" : "")
-              << "Stop with Ctrl-C." << std::endl;
+              << "Stop with Ctrl-C.\n"
+              << std::flush;
     server.run();
     return 0;
   } catch (const std::exception& error) {
     // A failed write, a lost database, a port in use: whatever was not answered is unknown to its
     // caller, and the next start finds out.
-    std::cerr << "permit: " << error.what() << std::endl;
+    std::cerr << "permit: " << error.what() << "\n";
     return 1;
   }
 }

@@ -46,7 +46,7 @@ class Carrier {
   void operator()(const command::FailWorkflowExecution& c);
   void operator()(const command::CancelWorkflowExecution& c);
   void operator()(const command::ContinueAsNewWorkflowExecution& c);
-  void operator()(const command::StartChildWorkflowExecution& c);
+  void operator()(const command::StartChildWorkflowExecution& given);
   void operator()(const command::SignalExternalWorkflowExecution& c);
   void operator()(const command::RequestCancelExternalWorkflowExecution& c);
   void operator()(const command::UpsertWorkflowSearchAttributes& c);

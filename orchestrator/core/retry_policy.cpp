@@ -5,7 +5,7 @@
 
 namespace permit::core {
 
-RetryPolicy with_defaults(std::optional<RetryPolicy> given) {
+RetryPolicy with_defaults(const std::optional<RetryPolicy>& given) {
   RetryPolicy policy = given.value_or(RetryPolicy{});
   if (policy.initial_interval.count() == 0) policy.initial_interval = std::chrono::seconds(1);
   if (policy.backoff_coefficient == 0) policy.backoff_coefficient = 2;

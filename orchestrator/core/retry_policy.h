@@ -6,7 +6,7 @@
 namespace permit::core {
 
 // Defaults filled in: 1 s, ×2, cap 100 × initial, no bound on attempts.
-RetryPolicy with_defaults(std::optional<RetryPolicy> policy);
+RetryPolicy with_defaults(const std::optional<RetryPolicy>& given);
 
 // What is wrong with the policy, or nothing.
 std::optional<std::string> flaw(const RetryPolicy& policy);

@@ -159,7 +159,7 @@ void time_out_workflow_task(Transition& run) {
     // Nobody polls the sticky queue any more: the normal one gets it, as a first attempt.
     ENSURE(task.on_sticky_queue);
     timed_out.timeout_type = TimeoutType::schedule_to_start;
-    run.append(std::move(timed_out));
+    run.append(timed_out);
     state.volatile_state.sticky = {};
     state.wants_workflow_task = true;
     return;
@@ -167,7 +167,7 @@ void time_out_workflow_task(Transition& run) {
   if (task.attempt == 1) {
     timed_out.started_event_id = task.started_event_id;
     timed_out.timeout_type = TimeoutType::start_to_close;
-    run.append(std::move(timed_out));
+    run.append(timed_out);
   } else {
     state.workflow_task() = {};
   }

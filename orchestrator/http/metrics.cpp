@@ -15,7 +15,8 @@ void append_batch_sizes(std::string& out, const service::BatchSizes& sizes) {
     const std::string bound = i < service::BatchSizes::bounds.size()
                                   ? std::to_string(service::BatchSizes::bounds[i])
                                   : "+Inf";
-    out += name + "_bucket{le=\"" + bound + "\"} " + std::to_string(batches) + "\n";
+    out.append(name).append("_bucket{le=\"").append(bound).append("\"} ");
+    out.append(std::to_string(batches)).append("\n");
   }
   out += name + "_sum " + std::to_string(sizes.requests()) + "\n";
   out += name + "_count " + std::to_string(batches) + "\n";

@@ -228,7 +228,7 @@ void Routes::handle(const std::shared_ptr<Exchange>& exchange) {
   } catch (const Error& error) {
     reply_error(*exchange, error);
   } catch (const std::exception& bug) {
-    std::cerr << "internal error: " << bug.what() << std::endl;
+    std::cerr << "internal error: " << bug.what() << "\n";
     reply_error(*exchange, Error(ErrorCode::internal, "INTERNAL", "Internal error"));
   }
 }

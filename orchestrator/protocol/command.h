@@ -182,7 +182,7 @@ BOOST_DESCRIBE_STRUCT(ModifyWorkflowProperties, (), (upserted_memo))
 
 }  // namespace command
 
-using CommandAttributes =
+using CommandVariant =
     std::variant<command::ScheduleActivityTask, command::RequestCancelActivityTask,
                  command::StartTimer, command::CompleteWorkflowExecution,
                  command::FailWorkflowExecution, command::CancelTimer,
@@ -190,6 +190,17 @@ using CommandAttributes =
                  command::RecordMarker, command::ContinueAsNewWorkflowExecution,
                  command::StartChildWorkflowExecution, command::SignalExternalWorkflowExecution,
                  command::UpsertWorkflowSearchAttributes, command::ModifyWorkflowProperties>;
+
+// As EventAttributes: copied, moved and destroyed in command.cpp alone.
+struct CommandAttributes : CommandVariant {
+  using CommandVariant::CommandVariant;
+  CommandAttributes();
+  CommandAttributes(const CommandAttributes&);
+  CommandAttributes(CommandAttributes&&) noexcept;
+  CommandAttributes& operator=(const CommandAttributes&);
+  CommandAttributes& operator=(CommandAttributes&&) noexcept;
+  ~CommandAttributes();
+};
 
 // As many as one completion may carry.
 inline constexpr std::size_t commands_max = 10'000;
@@ -199,9 +210,7 @@ struct Command {
   CommandAttributes attributes;
   std::optional<UserMetadata> user_metadata;
 
-  std::string_view name() const {
-    return std::visit([](const auto& a) { return std::decay_t<decltype(a)>::name; }, attributes);
-  }
+  std::string_view name() const;
 };
 
 }  // namespace permit

@@ -548,7 +548,7 @@ BOOST_DESCRIBE_STRUCT(WorkflowPropertiesModified, (),
 
 }  // namespace event
 
-using EventAttributes = std::variant<
+using EventVariant = std::variant<
     event::WorkflowExecutionStarted, event::WorkflowExecutionCompleted,
     event::WorkflowExecutionFailed, event::WorkflowExecutionTimedOut,
     event::WorkflowExecutionContinuedAsNew, event::WorkflowTaskScheduled,
@@ -569,6 +569,18 @@ using EventAttributes = std::variant<
     event::ChildWorkflowExecutionTerminated, event::UpsertWorkflowSearchAttributes,
     event::WorkflowPropertiesModified>;
 
+// Copied, moved and destroyed in event.cpp alone: for so many types that takes a compiler seconds,
+// in every file that would do it.
+struct EventAttributes : EventVariant {
+  using EventVariant::EventVariant;
+  EventAttributes();
+  EventAttributes(const EventAttributes&);
+  EventAttributes(EventAttributes&&) noexcept;
+  EventAttributes& operator=(const EventAttributes&);
+  EventAttributes& operator=(EventAttributes&&) noexcept;
+  ~EventAttributes();
+};
+
 // JSON: {"eventId":"1","eventTime":…,"eventType":"EVENT_TYPE_TIMER_STARTED",
 // "timerStartedEventAttributes":{…}}.
 struct Event {
@@ -581,9 +593,7 @@ struct Event {
   const T* get_if() const {
     return std::get_if<T>(&attributes);
   }
-  std::string_view name() const {
-    return std::visit([](const auto& a) { return std::decay_t<decltype(a)>::name; }, attributes);
-  }
+  std::string_view name() const;
 };
 
 }  // namespace permit

@@ -35,8 +35,11 @@ std::string to_json(const T& value, PayloadForm form = PayloadForm::long_form) {
 //   and any number of values.
 // - FIELD_UNKNOWN, FIELD_INVALID, ENUM_UNKNOWN, COMMAND_UNKNOWN: names the path and what would do.
 // - FIELD_UNSUPPORTED (unimplemented): a field of Temporal's that we do not offer.
+// Of a text that another program wrote, with fields and enumerators that we have never heard of,
+// the unknown can be skipped; an enumerator is then its type's `unspecified`.
+enum class Unknown { refuse, skip };
 template <class T>
-T read_json(std::string_view text);
+T read_json(std::string_view text, Unknown unknown = Unknown::refuse);
 
 // Events as the store keeps them (long form, comma-separated, no brackets), written in shorthand.
 std::string events_to_shorthand(std::string_view events_json);

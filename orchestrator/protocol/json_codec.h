@@ -91,8 +91,10 @@ template <>
 inline constexpr JsonLimits json_limits<RespondWorkflowTaskCompletedRequest> = completion_text;
 
 template <class T>
-T read_json(std::string_view text) {
-  JsonReader reader(text, json_limits<T>);
+T read_json(std::string_view text, Unknown unknown) {
+  JsonLimits limits = json_limits<T>;
+  limits.skips_unknown = unknown == Unknown::skip;
+  JsonReader reader(text, limits);
   T value{};
   read_value(reader, value);
   reader.finish();
@@ -110,6 +112,6 @@ void write_json(const T& value, std::string& out, PayloadForm form) {
 }  // namespace permit
 
 // Instantiates json.h for a type, once in the program. In namespace permit.
-#define PERMIT_JSON(T)                       \
-  template T read_json<T>(std::string_view); \
+#define PERMIT_JSON(T)                                \
+  template T read_json<T>(std::string_view, Unknown); \
   template void write_json<T>(const T&, std::string&, PayloadForm);

@@ -9,7 +9,7 @@ struct CommandSpelling {
   static constexpr std::string_view suffix = "CommandAttributes";
   static constexpr std::string_view unknown_reason = "COMMAND_UNKNOWN";
 };
-using Table = OneOfTable<CommandSpelling, CommandAttributes>;
+using Table = OneOfTable<CommandSpelling, CommandVariant>;
 
 }  // namespace
 
@@ -21,7 +21,8 @@ BOOST_DESCRIBE_STRUCT(CommandHead, (), (user_metadata))
 
 void read_value(JsonReader& reader, Command& value) {
   CommandHead head;
-  read_one_of(reader, Table::codec, &value.attributes, StructTable<CommandHead>::codec, &head);
+  CommandVariant& attributes = value.attributes;
+  read_one_of(reader, Table::codec, &attributes, StructTable<CommandHead>::codec, &head);
   value.user_metadata = std::move(head.user_metadata);
 }
 
@@ -39,7 +40,8 @@ void read_value(JsonReader& reader, std::vector<Command>& value) {
 
 void write_value(JsonWriter& writer, const Command& value) {
   writer.out += '{';
-  write_one_of(writer, Table::codec, value.attributes.index(), &value.attributes);
+  const CommandVariant& attributes = value.attributes;
+  write_one_of(writer, Table::codec, attributes.index(), &attributes);
   if (value.user_metadata) {
     writer.begin_member(",\"userMetadata\":");
     write_value(writer, *value.user_metadata);

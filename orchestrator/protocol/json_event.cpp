@@ -9,7 +9,7 @@ struct EventSpelling {
   static constexpr std::string_view suffix = "EventAttributes";
   static constexpr std::string_view unknown_reason = "ENUM_UNKNOWN";
 };
-using Table = OneOfTable<EventSpelling, EventAttributes>;
+using Table = OneOfTable<EventSpelling, EventVariant>;
 
 }  // namespace
 
@@ -29,7 +29,8 @@ BOOST_DESCRIBE_STRUCT(EventHead, (),
 
 void read_value(JsonReader& reader, Event& value) {
   EventHead head;
-  read_one_of(reader, Table::codec, &value.attributes, StructTable<EventHead>::codec, &head);
+  EventVariant& attributes = value.attributes;
+  read_one_of(reader, Table::codec, &attributes, StructTable<EventHead>::codec, &head);
   value.event_id = head.event_id;
   value.event_time = head.event_time;
   value.user_metadata = std::move(head.user_metadata);
@@ -45,7 +46,8 @@ void write_value(JsonWriter& writer, const Event& value) {
     writer.begin_member(",\"eventTime\":");
     write_value(writer, value.event_time);
   }
-  write_one_of(writer, Table::codec, value.attributes.index(), &value.attributes);
+  const EventVariant& attributes = value.attributes;
+  write_one_of(writer, Table::codec, attributes.index(), &attributes);
   if (value.user_metadata) {
     writer.begin_member(",\"userMetadata\":");
     write_value(writer, *value.user_metadata);

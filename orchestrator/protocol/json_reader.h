@@ -26,6 +26,7 @@ namespace permit {
 struct JsonLimits {
   int depth_max;
   std::int64_t values_max;
+  bool skips_unknown = false;  // fields and enumerators; else they are errors
 };
 inline constexpr JsonLimits foreign_text{64, 50'000};
 // A completion may carry 10,000 commands; on average there is room for 20 values in each.
@@ -72,6 +73,8 @@ class JsonReader {
 
   // Nothing may follow.
   void finish();
+
+  bool skips_unknown() const { return limits_.skips_unknown; }
 
   // "taskQueue.name", "" at the top.
   std::string path() const;

@@ -82,6 +82,9 @@ std::size_t distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
+// Some exports have this for no time at all.
+constexpr std::string_view go_zero_time = "0001-01-01T00:00:00Z";
+
 constexpr std::size_t no_field = static_cast<std::size_t>(-1);
 
 // Most texts hold the fields in our order, so the search begins behind the last one found.
@@ -131,7 +134,9 @@ void read_value(JsonReader& reader, std::string& value) { reader.read_string(val
 
 void read_value(JsonReader& reader, Time& value) {
   std::string scratch;
-  const auto time = parse_time(reader.read_string_view(scratch));
+  const std::string_view text = reader.read_string_view(scratch);
+  if (reader.skips_unknown() && text == go_zero_time) return;
+  const auto time = parse_time(text);
   if (!time) reader.invalid("a time of the years 1970 to 9999, as in \"2026-08-01T12:00:00Z\"");
   value = *time;
 }
@@ -250,6 +255,10 @@ bool is_name(std::string_view key, std::string_view name) {
 }
 
 void unknown_field(JsonReader& reader, std::string_view key, StructCodec codec) {
+  if (reader.skips_unknown()) {
+    reader.skip_value();
+    return;
+  }
   std::string problem = "is not a field; ";
   std::size_t nearest = 4;  // farther is another word
   std::string_view meant;
@@ -287,6 +296,7 @@ int read_enum(JsonReader& reader, const EnumCodec& codec) {
     if (std::any_of(codec.names.begin(), codec.names.end(), known)) value = number;
   }
   if (value >= 0) return value;
+  if (reader.skips_unknown()) return codec.names.front().value;
   reader.refuse(ErrorCode::invalid_argument, "ENUM_UNKNOWN",
                 "must be one of " + one_of(codec) + '.');
 }

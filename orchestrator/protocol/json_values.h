@@ -79,8 +79,9 @@ void write_struct_member(JsonWriter& writer, std::string_view key, StructCodec c
 // Whether `key`, from the wire, is `name` in camelCase or in snake_case.
 bool is_name(std::string_view key, std::string_view name);
 
-// FIELD_UNKNOWN for the current key, with the name among `codec` that was probably meant.
-[[noreturn]] void unknown_field(JsonReader& reader, std::string_view key, StructCodec codec);
+// Skips the current member if the reader skips the unknown. Else FIELD_UNKNOWN, with the name among
+// `codec` that was probably meant.
+void unknown_field(JsonReader& reader, std::string_view key, StructCodec codec);
 
 // --- Enums ---
 

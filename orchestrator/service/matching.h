@@ -42,12 +42,12 @@ class Matching {
   void offer(const QueueKey& queue, Offer offer);
   // Back to where it was taken from.
   void return_offer(const QueueKey& queue, Offer offer);
-  std::optional<Offer> take_offer(const QueueKey& queue);
+  std::optional<Offer> take_offer(const QueueKey& key);
 
-  void park(const QueueKey& queue, Poller poller);
-  void return_poller(const QueueKey& queue, Poller poller);
+  void park(const QueueKey& key, Poller poller);
+  void return_poller(const QueueKey& key, Poller poller);
   // The one that has waited longest.
-  std::optional<Poller> take_poller(const QueueKey& queue);
+  std::optional<Poller> take_poller(const QueueKey& key);
   // Its peer has gone, and counts as polling no more, so that what it would have got by preference
   // goes to others at once.
   bool remove_poller(std::int64_t id);
@@ -58,15 +58,15 @@ class Matching {
   std::optional<std::chrono::steady_clock::time_point> next_deadline() const;
 
   // Remembers that somebody polls here, for describe and for sticky fall-back.
-  void note_poll(const QueueKey& queue, const std::string& identity, Time now);
+  void note_poll(const QueueKey& key, const std::string& identity, Time now);
   // The queue's worker has left: nobody has polled here.
-  void forget_polls(const QueueKey& queue);
+  void forget_polls(const QueueKey& key);
   // Drops queues that hold nothing and where nobody has polled since then.
   void forget_idle(Time since);
-  bool polled_since(const QueueKey& queue, Time since) const;
-  std::vector<std::pair<std::string, Time>> pollers(const QueueKey& queue, Time since) const;
+  bool polled_since(const QueueKey& key, Time since) const;
+  std::vector<std::pair<std::string, Time>> pollers(const QueueKey& key, Time since) const;
 
-  std::size_t backlog(const QueueKey& queue) const;
+  std::size_t backlog(const QueueKey& key) const;
   std::size_t parked() const { return where_.size(); }
 
   // Before the offers are loaded again. Pollers stay.

@@ -68,7 +68,7 @@ class Pools {
   void request(Change& change, const core::StartChild& message);
   // A stock SDK's plain start of permit:<pool>:<slot>. Fills in the grant, or says why not.
   std::optional<PermitFailure> admit_plain(Change& change, NewRun& run);
-  void granted_plain(Change& change, const core::RunState& run);
+  void granted_plain(Change& change, const core::RunState& permit);
   void ended(Change& change, const core::RunState& permit);
   void leave(Change& change, const core::LeaveLine& message);
   void withdraw(Change& change, RunNumber run, std::int64_t initiated_event_id);
@@ -78,7 +78,7 @@ class Pools {
   // --- From holders that are not workflows ---
   // The ticket of this request id, made if need be; it waits or has its grants.
   Waiter& acquire(Change& change, const AcquireRequest& request);
-  Waiter* ticket(const PoolName& pool, const std::string& request_id);
+  Waiter* ticket(const PoolName& name, const std::string& request_id);
   // Which ticket a permit was granted to, if to one.
   const Waiter* ticket_of(RunNumber permit) const;
   // That a call waits for this ticket, which stands in line, and that it does no more. Known to
@@ -151,7 +151,7 @@ class Pools {
   void grant(Change& change, Pool& pool, const Waiter& waiter, const std::vector<SlotName>& slots);
   const core::RunState& grant_slot(Change& change, Pool& pool, const Waiter& waiter,
                                    const SlotName& slot);
-  void refuse(Change& change, const Waiter& waiter, PermitFailure failure);
+  void refuse(Change& change, const Waiter& waiter, PermitFailure why);
   void drop(Change& change, Pool& pool, std::int64_t id);
   void refuse_impossible(Change& change, Pool& pool);
   const Sleeper* sleeper_to_wake(const Pool& pool) const;

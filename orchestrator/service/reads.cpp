@@ -84,7 +84,7 @@ void Reads::submit(Done<T> done, std::function<T(store::Reader&)> read) {
     } catch (const Error& error) {
       result = error;
     } catch (const std::exception& bug) {
-      std::cerr << "a read failed: " << bug.what() << std::endl;
+      std::cerr << "a read failed: " << bug.what() << "\n";
     }
     return [done, result = std::move(result)] { done(result); };
   });
@@ -93,19 +93,21 @@ void Reads::submit(Done<T> done, std::function<T(store::Reader&)> read) {
 void Reads::list_runs(ListWorkflowExecutionsRequest request,
                       Done<ListWorkflowExecutionsResponse> done) {
   check_namespace(request.namespace_);
-  submit<ListWorkflowExecutionsResponse>(std::move(done), [request](store::Reader& reader) {
-    return reader.list_runs(request.namespace_, store::parse_list_filter(request.query),
-                            request.page_size, request.next_page_token);
-  });
+  submit<ListWorkflowExecutionsResponse>(
+      std::move(done), [request = std::move(request)](store::Reader& reader) {
+        return reader.list_runs(request.namespace_, store::parse_list_filter(request.query),
+                                request.page_size, request.next_page_token);
+      });
 }
 
 void Reads::count_runs(CountWorkflowExecutionsRequest request,
                        Done<CountWorkflowExecutionsResponse> done) {
   check_namespace(request.namespace_);
-  submit<CountWorkflowExecutionsResponse>(std::move(done), [request](store::Reader& reader) {
-    return CountWorkflowExecutionsResponse{
-        reader.count_runs(request.namespace_, store::parse_list_filter(request.query))};
-  });
+  submit<CountWorkflowExecutionsResponse>(
+      std::move(done), [request = std::move(request)](store::Reader& reader) {
+        return CountWorkflowExecutionsResponse{
+            reader.count_runs(request.namespace_, store::parse_list_filter(request.query))};
+      });
 }
 
 void Reads::list_permits(ListPermitsRequest request, Done<ListPermitsResponse> done) {
@@ -117,7 +119,7 @@ void Reads::list_permits(ListPermitsRequest request, Done<ListPermitsResponse> d
   query.outcome = request.outcome;
   query.since = request.since;
   query.page_size = request.page_size;
-  query.page_token = request.next_page_token;
+  query.page_token = std::move(request.next_page_token);
   submit<ListPermitsResponse>(std::move(done), [query](store::Reader& reader) {
     store::HoldPage page = reader.list_holds(query);
     return ListPermitsResponse{std::move(page.permits), std::move(page.next_page_token)};

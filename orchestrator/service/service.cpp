@@ -78,7 +78,7 @@ bool Service::run_batch() {
   } catch (const store::DiskFull&) {
     fail_batch(disk_full());
   } catch (const BatchSpoiled& spoiled) {
-    std::cerr << spoiled.what() << std::endl;
+    std::cerr << spoiled.what() << "\n";
     fail_batch(internal_error());
   }
   if (jobs_.empty()) gone_early_.clear();
@@ -113,7 +113,7 @@ void Service::run_job(Job& job) {
     // some of its rows are in the batch already.
     refuse(internal_error());
     if (writing_) throw BatchSpoiled(bug.what());
-    std::cerr << bug.what() << std::endl;
+    std::cerr << bug.what() << "\n";
   }
 }
 
@@ -196,7 +196,7 @@ void Service::fire_due_of_pools() {
     finish(change);
   } catch (const std::logic_error& bug) {
     if (writing_) throw BatchSpoiled(bug.what());
-    std::cerr << "pools are late: " << bug.what() << std::endl;
+    std::cerr << "pools are late: " << bug.what() << "\n";
     retry_at_ = now_ + std::chrono::seconds(1);
   }
 }
@@ -213,7 +213,7 @@ void Service::fire_due_of(RunNumber number) {
   } catch (const std::logic_error& bug) {
     if (writing_) throw BatchSpoiled(bug.what());
     // One broken run must not stop the clock for all others.
-    std::cerr << "run " << number.value << " is left alone: " << bug.what() << std::endl;
+    std::cerr << "run " << number.value << " is left alone: " << bug.what() << "\n";
     stuck_.insert(number);
   }
 }

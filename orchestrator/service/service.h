@@ -201,13 +201,13 @@ class Service {
   PollWorkflowTaskQueueResponse task_for(const core::RunState& state);
   PollActivityTaskQueueResponse activity_for(const core::RunState& state, std::int64_t id);
   std::optional<GetWorkflowExecutionHistoryResponse> history_page(
-      const GetWorkflowExecutionHistoryRequest& request, RunNumber run);
+      const GetWorkflowExecutionHistoryRequest& request, RunNumber number);
   std::string history_text(RunNumber run, std::int64_t from_event_id, std::int64_t to_event_id);
   void reject_completion(const RespondWorkflowTaskCompletedRequest& request,
                          const core::CommandRejected& rejected);
   // What is to be done to a pending activity once it is found; finishes the change and replies.
   using ActivityAction = std::function<void(Change&, core::RunState&, core::ActivityRef)>;
-  void with_activity(const Bytes& token, const ActivityAction& act);
+  void with_activity(const Bytes& bytes, const ActivityAction& act);
   void with_activity_by_id(const std::string& namespace_, const WorkflowExecution& execution,
                            const std::string& activity_id, const ActivityAction& act);
   ActivityAction heartbeat_action(std::optional<Payloads> details,

@@ -23,10 +23,10 @@ Summary summary_of(std::vector<double> values);
 class Report {
  public:
   // A value of this repetition. Figures are shown in the order in which they were first added.
-  void add(const std::string& figure, const std::string& unit, double value);
+  void add(const std::string& name, const std::string& unit, double value);
   void set_target(const std::string& figure, Target target) { targets_[figure] = target; }
   // Of the last repetition.
-  double last(const std::string& figure) const;
+  double last(const std::string& name) const;
 
   // `baseline`, unless empty: the same figures of another binary in the same repetitions; the table
   // then shows the ratio of each repetition to it.

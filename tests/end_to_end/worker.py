@@ -10,17 +10,20 @@ import time
 
 from support import BINARY, Refused, Server, check, directory, eventually, payloads, run
 
-TEST_WORKER = str(pathlib.Path(BINARY).parent / "permit_test_worker")
+# PERMIT_WORKERS: where the worker programs are, if not beside the server's; for those built
+# with a sanitizer.
+WORKERS = pathlib.Path(os.environ.get("PERMIT_WORKERS", pathlib.Path(BINARY).parent))
 
 
 class Worker:
     def __init__(self, port, queue):
         self.process = subprocess.Popen(
-            [TEST_WORKER, f"127.0.0.1:{port}", queue],
+            [WORKERS / "permit_test_worker", f"127.0.0.1:{port}", queue],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         )
         self.lines = []
-        threading.Thread(target=self._read, daemon=True).start()
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
         eventually(lambda: self.lines, "the worker's first line")
 
     def _read(self):
@@ -37,6 +40,8 @@ class Worker:
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
+        self.reader.join()
+        check(not self.says("Sanitizer"), "\n".join(self.lines))
 
     def signal(self, number):
         self.process.send_signal(number)
@@ -183,7 +188,7 @@ def the_program_of_the_readme_works():
     with Server() as server:
         client = server.client()
         client.start("llama", type="train", queue="training", input=["llama", 3])
-        program = pathlib.Path(BINARY).parent / "readme_worker"
+        program = WORKERS / "readme_worker"
         process = subprocess.Popen(
             [program], env={**os.environ, "PERMIT_ADDRESS": f"127.0.0.1:{server.port}"}
         )

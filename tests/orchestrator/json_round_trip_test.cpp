@@ -182,7 +182,7 @@ TEST_CASE("every message, with something in every field, reads back as it was wr
 
 TEST_CASE("every event and every command, filled and empty, reads back as it was written") {
   Filler filler;
-  boost::mp11::mp_for_each<boost::mp11::mp_iota_c<std::variant_size_v<EventAttributes>>>(
+  boost::mp11::mp_for_each<boost::mp11::mp_iota_c<std::variant_size_v<EventVariant>>>(
       [&](auto index) {
         Event event = filler.make<Event>();
         event.attributes.emplace<index>();
@@ -190,7 +190,7 @@ TEST_CASE("every event and every command, filled and empty, reads back as it was
         filler.fill(std::get<index>(event.attributes));
         check_round_trip(event);
       });
-  boost::mp11::mp_for_each<boost::mp11::mp_iota_c<std::variant_size_v<CommandAttributes>>>(
+  boost::mp11::mp_for_each<boost::mp11::mp_iota_c<std::variant_size_v<CommandVariant>>>(
       [&](auto index) {
         Command command = filler.make<Command>();
         command.attributes.emplace<index>();

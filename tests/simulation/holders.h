@@ -29,8 +29,8 @@ class Holders {
     std::string token;
   };
 
-  void ask(std::size_t holder);
-  void answered(std::size_t holder, const std::string& request_id,
+  void ask(std::size_t index);
+  void answered(std::size_t index, const std::string& request_id,
                 const service::Result<AcquireResponse>& result);
   void use(Holder& holder);
   void renew(Holder& holder);

@@ -45,7 +45,7 @@ class LineCheck {
   void check_rate(const Ledger& ledger);
   void check_renewals(store::Store& store, Time now);
   std::set<SlotName> candidates(const service::Waiter& waiter) const;
-  std::set<SlotName> grantable(const PoolName& pool, const Ledger& ledger) const;
+  std::set<SlotName> grantable(const PoolName& name, const Ledger& ledger) const;
 
   Totals& totals_;
   std::map<std::int64_t, std::string> texts_;

@@ -78,6 +78,8 @@ class Filler {
     fill(value.attributes);
     fill(value.user_metadata);
   }
+  void fill(EventAttributes& value) { fill(static_cast<EventVariant&>(value)); }
+  void fill(CommandAttributes& value) { fill(static_cast<CommandVariant&>(value)); }
   // One alternative after the other, as it is called.
   template <class... T>
   void fill(std::variant<T...>& value) {
@@ -146,6 +148,12 @@ struct Comparison {
     return a.index() == b.index() &&
            std::visit(
                [&](const auto& x) { return same(x, std::get<std::decay_t<decltype(x)>>(b)); }, a);
+  }
+  static bool same(const EventAttributes& a, const EventAttributes& b) {
+    return same(static_cast<const EventVariant&>(a), static_cast<const EventVariant&>(b));
+  }
+  static bool same(const CommandAttributes& a, const CommandAttributes& b) {
+    return same(static_cast<const CommandVariant&>(a), static_cast<const CommandVariant&>(b));
   }
   static bool same(const Event& a, const Event& b) {
     return a.event_id == b.event_id && a.event_time == b.event_time &&

@@ -31,7 +31,7 @@ class Script {
   void check() { cluster_.check(); }
 
  private:
-  void run_one(const std::string& command);
+  void run_one(const std::string& line);
 
   using Handler = void (Script::*)(Words&);
   static const std::map<std::string, Handler>& handlers();

@@ -211,13 +211,60 @@ TEST_CASE("recorded histories replay for ever") {
     const std::vector<Event> events = read_history(read_file(file.path()));
     CHECK_NOTHROW(replay(registry, {WorkflowId("f"), RunId("r")}, events));
   }
-  CHECK(files >= 2);
+  CHECK(files >= 3);
+}
+
+TEST_CASE("an export of Temporal's replays, and changed code is told where it parts") {
+  const std::string text = read_file("tests/histories/temporal_export.json");
+  const std::vector<Event> events = read_history(text);
+  REQUIRE(events.size() == 19);  // of 20, one that a worker may ignore
+  CHECK(events.front().get_if<event::WorkflowExecutionStarted>()->memo->fields.size() == 1);
+  const auto* failed = events[3].get_if<event::WorkflowTaskFailed>();
+  REQUIRE(failed != nullptr);
+  CHECK(failed->cause == WorkflowTaskFailedCause::unspecified);  // a newer one than ours
+  CHECK(failed->failure->application_failure_info->type == "Error");
+
+  const auto tasks = replay(registry_of(first_version), {WorkflowId("f"), RunId("r")}, events);
+  CHECK(tasks.size() == 3);
+  CHECK(difference(patched_version, events) == "none");
+  CHECK(difference(other_activity, events)
+            .find("event 8 of its history is ActivityTaskScheduled 1 of type echo, and the code "
+                  "asked for ScheduleActivityTask 1 of type shout") != std::string::npos);
+  CHECK(difference(one_more, events)
+            .find("event 8 of its history is ActivityTaskScheduled 1 of type echo, and the code "
+                  "asked for StartTimer 1") != std::string::npos);
+
+  // As the list alone, and as the API answers.
+  const std::string list = text.substr(text.find('['), text.rfind(']') + 1 - text.find('['));
+  CHECK(read_history(list).size() == 19);
+  CHECK(read_history("{\"nextPageToken\":\"\",\"history\":" + text + "}").size() == 19);
+}
+
+TEST_CASE("what a history cannot do without is not skipped") {
+  const auto read_one = [](const std::string& event) {
+    return read_history("{\"events\":[" + event + "]}").size();
+  };
+  CHECK(read_one(
+            R"({"eventType":"EVENT_TYPE_TIMER_FIRED","timerFiredEventAttributes":{"x":[{}]}})") ==
+        1);
+  const std::string unknown =
+      R"("eventType":"EVENT_TYPE_NEXUS_OPERATION_SCHEDULED","nexusOperationScheduledEventAttributes":{)";
+  CHECK_THROWS_AS(read_one("{" + unknown + "}}"), Error);
+  CHECK_THROWS_AS(read_one("{" + unknown + "},\"workerMayIgnore\":false}"), Error);
+  CHECK(read_one("{" + unknown + "},\"workerMayIgnore\":true}") == 0);
+  // Still bounded in depth.
+  const std::string deep = std::string(200, '[') + std::string(200, ']');
+  CHECK_THROWS_AS(read_one("{\"newField\":" + deep + ",\"timerFiredEventAttributes\":{}}"), Error);
 }
 
 TEST_CASE("a file that is no history is refused") {
-  CHECK_THROWS_WITH_AS(read_history("{}"), "a history file is {\"events\": [...]} or the list",
-                       Error);
+  const char* const problem = "a history file is {\"events\": [...]} or the list";
+  CHECK_THROWS_WITH_AS(read_history("{}"), problem, Error);
+  CHECK_THROWS_WITH_AS(read_history("{\"events\":{}}"), problem, Error);
+  CHECK_THROWS_WITH_AS(read_history("5"), problem, Error);
   CHECK_THROWS_AS(read_history("[{]"), Error);
+  CHECK_THROWS_AS(read_history("[] []"), Error);
+  CHECK_THROWS_AS(read_history("[5]"), Error);
   CHECK_THROWS_WITH_AS(replay(registry_of(one_less), {}, {}),
                        "a history begins with WorkflowExecutionStarted; this one does not", Error);
 }
