@@ -123,41 +123,6 @@ Duration Semaphore::pause_after(int round, const PermitOptions& options) const {
 
 // --- Asking ---
 
-// Whoever stops waiting for an answer holds nothing: the request is withdrawn, and if it has been
-// granted meanwhile, the slots are given back.
-class Semaphore::Withdrawal {
- public:
-  Withdrawal(const Workflow& workflow, const Started& started)
-      : workflow_(workflow), started_(started) {}
-  ~Withdrawal() {
-    if (answered_ || workflow_.is_closing()) return;
-    try {
-      started_.cancel();
-      workflow_.shielded().spawn(give_back(started_));
-    } catch (const std::exception&) {
-      // Not in its workflow's code: the run's end or the lease will see to it.
-    }
-  }
-  Withdrawal(const Withdrawal&) = delete;
-  Withdrawal& operator=(const Withdrawal&) = delete;
-  void answered() { answered_ = true; }
-
- private:
-  const Workflow workflow_;
-  const Started started_;
-  bool answered_ = false;
-};
-
-Async<void> Semaphore::give_back(Started started) {
-  std::vector<Child<std::string>> granted;
-  try {
-    granted = co_await started;
-  } catch (const worker::Failed&) {
-    // Withdrawn in time.
-  }
-  for (const Child<std::string>& child : granted) child.signal("release");
-}
-
 // One request to the server. Throws ChildNotStarted.
 Async<std::vector<Permit>> Semaphore::ask(Semaphore self, int count, PermitOptions options,
                                           Wait wait, Duration wait_timeout) {
@@ -175,17 +140,9 @@ Async<std::vector<Permit>> Semaphore::ask(Semaphore self, int count, PermitOptio
   ChildOptions child;
   child.task_queue(options.task_queue()).priority(options.priority());
 
-  const Started started = self.workflow_.start_permit(std::move(request), child);
-  Withdrawal unless_answered(self.workflow_, started);
-  std::vector<Child<std::string>> granted;
-  std::exception_ptr refusal;
-  try {
-    granted = co_await started;
-  } catch (...) {
-    refusal = std::current_exception();
-  }
-  unless_answered.answered();
-  if (refusal) std::rethrow_exception(refusal);
+  const Future<std::vector<Child<std::string>>> started =
+      self.workflow_.start_permit(std::move(request), child);
+  std::vector<Child<std::string>> granted = co_await started;
   std::vector<Permit> permits;
   for (Child<std::string>& one : granted) {
     permits.emplace_back(self.workflow_, std::move(one), options);

@@ -54,8 +54,6 @@ class Semaphore {
   const std::string& pool() const { return pool_; }
 
  private:
-  using Started = worker::Future<std::vector<worker::Child<std::string>>>;
-  class Withdrawal;
   enum class Wait { no, yes };
 
   template <class Body>
@@ -71,7 +69,6 @@ class Semaphore {
   static worker::Async<std::vector<Permit>> ask(Semaphore self, int count, PermitOptions options,
                                                 Wait wait, Duration wait_timeout);
   static worker::Async<std::vector<Permit>> probe(Semaphore self, PermitOptions options);
-  static worker::Async<void> give_back(Started started);
 
   void check(int count, const PermitOptions& options) const;
   std::vector<std::string> shuffled_slots() const;

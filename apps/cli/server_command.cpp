@@ -11,7 +11,9 @@
 #include <fstream>
 #include <iostream>
 #include <optional>
+#include <thread>
 
+#include "apps/cli/in_process.h"
 #include "orchestrator/http/routes.h"
 #include "orchestrator/http/server.h"
 #include "orchestrator/service/clock.h"
@@ -20,6 +22,8 @@
 #include "orchestrator/service/virtual_time.h"
 #include "orchestrator/store/lock_file.h"
 #include "orchestrator/store/store.h"
+#include "permits/slot_workflow.h"
+#include "worker/worker.h"
 
 namespace permit::cli {
 
@@ -56,6 +60,11 @@ store::Database::Options database_options(const ServerOptions& options) {
   return database;
 }
 
+constexpr const char* unserved_text =
+    "no worker serves the permits: a lease that runs out is ended later, by its backstop; run "
+    "permit "
+    "worker start";
+
 // Everything a running server is made of, in the order of construction.
 class Server {
  public:
@@ -75,7 +84,14 @@ class Server {
             io_, http_options(options),
             [this](const std::shared_ptr<http::Exchange>& exchange) { routes_.handle(exchange); }),
         signals_(io_, SIGTERM, SIGINT),
-        timer_(io_) {}
+        timer_(io_),
+        transport_(io_, routes_) {
+    if (!options.permit_worker || options.virtual_time) return;
+    permits::register_permit_slot(permit_workflow_);
+    worker::WorkerOptions worker(options.permit_queue);
+    worker.identity = "permit-server@" + std::to_string(getpid());
+    permit_worker_.emplace(transport_, permit_workflow_, std::move(worker));
+  }
 
   std::uint16_t port() const { return http_.port(); }
 
@@ -83,7 +99,9 @@ class Server {
     signals_.async_wait([this](const boost::system::error_code& error, int) {
       if (!error) stopping_ = true;
     });
+    if (permit_worker_) permit_worker_->start();
     while (!stopping_) turn();
+    stop_permit_worker();
     stop();
   }
 
@@ -104,6 +122,7 @@ class Server {
     service::Options service;
     service.retention = std::chrono::seconds(options.retention_seconds);
     service.token_secret = token_secret(options.database);
+    service.limits.permit_queue = options.permit_queue;
 #ifdef PERMIT_CHECK_EVERY_BATCH
     service.check_every_batch = true;
 #endif
@@ -117,6 +136,7 @@ class Server {
   }
   http::RouteOptions route_options() {
     http::RouteOptions routes;
+    routes.warning = [this] { return unserved_ ? std::string(unserved_text) : std::string(); };
     if (virtual_time_) {
       routes.advance = [this](const AdvanceRequest& request, service::Done<AdvanceResponse> done) {
         virtual_time_->advance(request, std::move(done));
@@ -134,6 +154,25 @@ class Server {
     while (service_.run_batch()) io_.poll();
     if (virtual_time_) virtual_time_->step();
     service_.expire_polls(SteadyClock::now());
+    look_for_permit_worker();
+  }
+
+  void look_for_permit_worker() {
+    if (unserved_ == service_.permits_unserved()) return;
+    unserved_ = !unserved_;
+    if (unserved_) std::cerr << "permit: warning: " << unserved_text << std::endl;
+  }
+
+  // It calls this very server, which therefore goes on until it has stopped.
+  void stop_permit_worker() {
+    if (!permit_worker_) return;
+    bool stopped = false;
+    std::thread stopper([&] {
+      permit_worker_->stop();
+      asio::post(io_, [&] { stopped = true; });
+    });
+    while (!stopped) turn();
+    stopper.join();
   }
 
   // So that run_one() returns when time has brought something due.
@@ -178,6 +217,10 @@ class Server {
   asio::signal_set signals_;
   asio::steady_timer timer_;
   bool stopping_ = false;
+  bool unserved_ = false;
+  InProcessTransport transport_;
+  worker::Registry permit_workflow_;
+  std::optional<worker::Worker> permit_worker_;
 };
 
 }  // namespace

@@ -15,6 +15,8 @@ struct ServerOptions {
   std::string database;  // empty: in memory, gone on exit
   bool virtual_time = false;
   std::int64_t retention_seconds = 72 * 3600;
+  bool permit_worker = true;  // inside the server; not with virtual time
+  std::string permit_queue = "permits";
 };
 
 // Returns the process's exit code.

@@ -286,7 +286,7 @@ void Carrier::operator()(const command::StartChildWorkflowExecution& given) {
     checked(bad, [&] { check_permit_request(*c.permit, limits_); });
     require(c.workflow_id.empty(), bad, "with a permit object the server chooses the workflow id");
     if (c.workflow_type.name.empty()) c.workflow_type.name = permit_workflow_type;
-    if (c.task_queue.name.empty()) c.task_queue.name = permit_task_queue_default;
+    if (c.task_queue.name.empty()) c.task_queue.name = limits_.permit_queue;
     check_permit_child(c);
     c.workflow_id = waiting_id(c.permit->pool, state_.next_event_id);
   } else {

@@ -6,8 +6,6 @@
 
 namespace permit::core {
 
-inline constexpr const char* permit_task_queue_default = "permits";
-
 // Only the last command may close the run; anything behind it makes the completion senseless.
 void check_nothing_after_close(const std::vector<Command>& commands);
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "orchestrator/protocol/ids.h"
 
@@ -31,6 +32,7 @@ struct Limits {
   Duration lease_default = std::chrono::minutes(10);
   Duration lease_max = std::chrono::hours(24 * 365);
   Duration workflow_task_heartbeat_max = std::chrono::minutes(30);
+  std::string permit_queue = "permits";  // of permits whose callers name none
 };
 
 }  // namespace permit::core

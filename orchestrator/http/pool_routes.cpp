@@ -1,6 +1,7 @@
 // Permit's own routes: pools, lines, holders that are not workflows; and the server's.
 #include "orchestrator/http/call.h"
 #include "orchestrator/http/metrics.h"
+#include "orchestrator/protocol/json_writer.h"
 
 namespace permit::http {
 
@@ -190,8 +191,15 @@ void Routes::add_server_routes() {
   add("GET", "/readyz", [this](Call& call) {
     const std::string why = options_.unready();
     if (!why.empty()) throw Error(ErrorCode::unavailable, "NOT_READY", why);
+    const std::string warning = options_.warning();
     Response response;
-    response.body = R"({"status":"ok"})";
+    response.body = R"({"status":"ok")";
+    if (!warning.empty()) {
+      response.body += R"(,"warnings":[)";
+      append_json_string(warning, response.body);
+      response.body += ']';
+    }
+    response.body += '}';
     call.exchange->reply(std::move(response));
   });
   add("GET", "/metrics", [this](Call& call) {

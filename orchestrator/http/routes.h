@@ -18,6 +18,8 @@ struct RouteOptions {
   std::function<void(AdvanceRequest, service::Done<AdvanceResponse>)> advance;
   // Whether the server is ready to serve; and if not, why.
   std::function<std::string()> unready = [] { return std::string(); };
+  // What an operator should know of a server that is ready all the same.
+  std::function<std::string()> warning = [] { return std::string(); };
 };
 
 class Routes {

@@ -424,7 +424,7 @@ const core::RunState& Pools::grant_slot(Change& change, Pool& pool, const Waiter
   run.workflow_id = core::permit_id(pool.name, slot);
   event::WorkflowExecutionStarted& started = run.started;
   started.workflow_type.name = core::permit_workflow_type;
-  started.task_queue.name = "permits";
+  started.task_queue.name = change.limits().permit_queue;
   started.input = json_payloads(permit_input(grant, request.lease));
   started.workflow_execution_timeout = deadline + core::grace_of(request.lease) - change.now();
   started.permit = grant;

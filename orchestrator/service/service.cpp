@@ -276,6 +276,12 @@ void Service::check_batch() {
   }
 }
 
+bool Service::permits_unserved() const {
+  const Matching::QueueKey queue{TaskQueueType::workflow, options_.limits.permit_queue};
+  return matching_.backlog(queue) > 0 &&
+         !matching_.polled_since(queue, std::max(now_, clock_.now()) - std::chrono::seconds(5));
+}
+
 std::optional<WorkflowExecution> Service::busy_workflow_task() {
   for (const RunNumber number : started_tasks_) {
     const core::RunState* run = cache_.find(number);

@@ -119,6 +119,9 @@ class Service {
 
   Time now() const { return now_; }
   const Options& options() const { return options_; }
+  // Whether tasks of permits wait and nobody polls their queue: then only the backstop ends a
+  // permit whose lease runs out.
+  bool permits_unserved() const;
   // A run whose workflow task a worker has, or that is offered where a worker polls; if any.
   std::optional<WorkflowExecution> busy_workflow_task();
 

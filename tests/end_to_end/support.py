@@ -60,8 +60,10 @@ class Refused(Exception):
 class Server:
     """One process of the server. Ends with the `with` block, whatever happens."""
 
-    def __init__(self, database=None, *arguments, wrapper=(), port=0):
+    def __init__(self, database=None, *arguments, wrapper=(), port=0, permit_worker=False):
         self.command = [*wrapper, BINARY, "server", "start-dev", "--port", str(port), *arguments]
+        if not permit_worker:
+            self.command.append("--no-permit-worker")
         if database:
             self.command += ["--db-filename", str(database)]
         self.began = time.monotonic()

@@ -116,8 +116,9 @@ Async<std::string> section(Workflow workflow, int kind) {
   std::string done;
   const auto body = [kind, &done](Workflow inside, const Permit& permit) -> Async<std::string> {
     if (kind == 1) throw ApplicationFailed("in the section");
+    const Duration needed = kind == 0 ? 1min : 20min;
     try {
-      co_await inside.sleep(kind == 0 ? 1min : 20min);
+      co_await inside.sleep(needed);
     } catch (const Canceled&) {
       done =
           "stopped at " + std::to_string((inside.now() - inside.start_time()).count() / 60'000'000);
