@@ -18,6 +18,9 @@ import urllib.parse
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 BINARY = os.environ.get("PERMIT_BIN", str(REPOSITORY / "build-dev" / "permit"))
+# PERMIT_WORKERS: where the worker programs are, if not beside the server's; for those built
+# with a sanitizer.
+WORKERS = pathlib.Path(os.environ.get("PERMIT_WORKERS", pathlib.Path(BINARY).parent))
 NAMESPACE = "/api/v1/namespaces/default"
 RPC = "/temporal.api.workflowservice.v1.WorkflowService/"
 
@@ -109,6 +112,46 @@ class Server:
         """SIGTERM; returns the exit code."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(timeout=seconds)
+
+
+class Worker:
+    """A worker's process. Ends with the `with` block, whatever happens."""
+
+    def __init__(self, port, queue, *arguments, program="permit_test_worker"):
+        self.process = subprocess.Popen(
+            [WORKERS / program, f"127.0.0.1:{port}", queue, *map(str, arguments)],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )
+        self.lines = []
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+        eventually(lambda: self.lines, "the worker's first line")
+
+    def _read(self):
+        for line in self.process.stdout:
+            self.lines.append(line.rstrip())
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.kill()
+
+    def kill(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        self.reader.join()
+        check(not self.says("Sanitizer"), "\n".join(self.lines))
+
+    def signal(self, number):
+        self.process.send_signal(number)
+
+    def wait(self, seconds=10):
+        return self.process.wait(timeout=seconds)
+
+    def says(self, text):
+        return any(text in line for line in self.lines)
 
 
 class Client:

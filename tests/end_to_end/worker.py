@@ -2,55 +2,11 @@
 """The SDK's worker as a process: killed, restarted, drained, cut off from its server."""
 
 import os
-import pathlib
 import signal
 import subprocess
-import threading
 import time
 
-from support import BINARY, Refused, Server, check, directory, eventually, payloads, run
-
-# PERMIT_WORKERS: where the worker programs are, if not beside the server's; for those built
-# with a sanitizer.
-WORKERS = pathlib.Path(os.environ.get("PERMIT_WORKERS", pathlib.Path(BINARY).parent))
-
-
-class Worker:
-    def __init__(self, port, queue):
-        self.process = subprocess.Popen(
-            [WORKERS / "permit_test_worker", f"127.0.0.1:{port}", queue],
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        )
-        self.lines = []
-        self.reader = threading.Thread(target=self._read, daemon=True)
-        self.reader.start()
-        eventually(lambda: self.lines, "the worker's first line")
-
-    def _read(self):
-        for line in self.process.stdout:
-            self.lines.append(line.rstrip())
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.kill()
-
-    def kill(self):
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.wait()
-        self.reader.join()
-        check(not self.says("Sanitizer"), "\n".join(self.lines))
-
-    def signal(self, number):
-        self.process.send_signal(number)
-
-    def wait(self, seconds=10):
-        return self.process.wait(timeout=seconds)
-
-    def says(self, text):
-        return any(text in line for line in self.lines)
+from support import WORKERS, Refused, Server, Worker, check, directory, eventually, payloads, run
 
 
 def start(client, workflow_id, workflow_type, *arguments):
