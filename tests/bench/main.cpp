@@ -29,6 +29,9 @@ void set_targets(Report& report) {
   report.set_target("memory, 100,000 idle runs", {Target::Kind::at_most, 600});
   report.set_target("restart, 100,000 open", {Target::Kind::at_most, 1});
   report.set_target("replay, with its JSON", {Target::Kind::at_least, 300'000});
+  report.set_target("permits, 32 workflows, own slots", {Target::Kind::at_least, 1'000});
+  report.set_target("hand-over, fair, 10 workflows: p99", {Target::Kind::at_most, 10});
+  report.set_target("hand-over, any with wake-up, 10 workflows: p99", {Target::Kind::at_most, 50});
   report.set_target("memory, idle workflow in a worker", {Target::Kind::at_most, 20 * 1024});
 }
 
@@ -48,10 +51,13 @@ void run(const Options& options, Report& report, Report& baseline) {
       scenario.run(server, report);
       if (!options.baseline.empty() && !baseline_first) scenario.run(other, baseline);
     }
-    for (const Scenario& scenario : permit::bench::worker_scenarios()) {
-      if (!wanted(scenario)) continue;
-      std::cerr << "repetition " << i + 1 << ": " << scenario.name << std::endl;
-      scenario.run(server, report);
+    for (const auto& scenarios :
+         {permit::bench::worker_scenarios(), permit::bench::permit_scenarios()}) {
+      for (const Scenario& scenario : scenarios) {
+        if (!wanted(scenario)) continue;
+        std::cerr << "repetition " << i + 1 << ": " << scenario.name << std::endl;
+        scenario.run(server, report);
+      }
     }
     if (!options.only.empty()) continue;
     for (const Scenario& scenario : permit::bench::limit_scenarios()) scenario.run(server, report);

@@ -26,6 +26,8 @@ std::vector<Scenario> server_scenarios();
 std::vector<Scenario> limit_scenarios();
 // Of the SDK: a worker in this process against the server, and the replay by itself.
 std::vector<Scenario> worker_scenarios();
+// Of permits: workflows of such a worker that acquire and release.
+std::vector<Scenario> permit_scenarios();
 
 // A body like those that start runs.
 std::string start_body(const std::string& request_id);
