@@ -141,7 +141,7 @@ def a_server_that_is_not_there_is_named():
 
 
 def the_program_of_the_readme_works():
-    with Server() as server:
+    with Server(permit_worker=True) as server:
         client = server.client()
         client.start("llama", type="train", queue="training", input=["llama", 3])
         program = WORKERS / "readme_worker"
@@ -150,7 +150,9 @@ def the_program_of_the_readme_works():
         )
         try:
             found = result(client, "llama")
-            check(found == "llama-3.ckpt", found)
+            check(found.startswith("llama-3.ckpt from GPU "), found)
+            pool = client.get("/pools/gpu-pool")
+            check(pool["capacity"] == 4 and pool.get("held", 0) == 0, pool)
             process.send_signal(signal.SIGTERM)
             check(process.wait(10) == 0, "its exit code")
         finally:
