@@ -25,7 +25,7 @@ std::string slot_of(const WorkflowId& id) { return id.value.substr(id.value.rfin
 
 }  // namespace
 
-struct Permit::Hold {
+struct Held::Hold {
   Hold(Workflow of, Child<std::string> run, PermitOptions terms)
       : workflow(std::move(of)),
         child(std::move(run)),
@@ -50,18 +50,18 @@ struct Permit::Hold {
   std::optional<Outcome> loss;
 };
 
-Permit::Permit(Workflow workflow, Child<std::string> child, PermitOptions options)
-    : hold_(std::make_shared<Hold>(workflow.shielded(), std::move(child), std::move(options))) {}
+Permit::Permit(const Workflow& workflow, Child<std::string> child, PermitOptions options)
+    : Held(std::make_shared<Hold>(workflow.shielded(), std::move(child), std::move(options))) {}
 
-const std::string& Permit::id() const { return hold_->child.id().value; }
-const std::string& Permit::slot() const { return hold_->slot; }
-const RunId& Permit::run_id() const { return hold_->child.run_id(); }
-std::int64_t Permit::fence() const { return hold_->child.fence().value; }
-Time Permit::deadline() const { return hold_->deadline; }
-bool Permit::is_held() const { return !hold_->released && !hold_->closed.is_ready(); }
-std::optional<Outcome> Permit::loss() const { return hold_->loss; }
+const std::string& Held::id() const { return hold_->child.id().value; }
+const std::string& Held::slot() const { return hold_->slot; }
+const RunId& Held::run_id() const { return hold_->child.run_id(); }
+std::int64_t Held::fence() const { return hold_->child.fence().value; }
+Time Held::deadline() const { return hold_->deadline; }
+bool Held::is_held() const { return !hold_->released && !hold_->closed.is_ready(); }
+std::optional<Outcome> Held::loss() const { return hold_->loss; }
 
-ActivityOptions Permit::cover(ActivityOptions options) const {
+ActivityOptions Held::cover(ActivityOptions options) const {
   const PermitOptions& terms = hold_->options;
   const bool renewed = terms.is_renewed_by_heartbeats();
   if (renewed) options.under_permit(run_id());
@@ -80,9 +80,9 @@ ActivityOptions Permit::cover(ActivityOptions options) const {
 
 // --- Renewing, releasing ---
 
-Async<std::optional<Time>> Permit::renew() const { return renew_hold(hold_); }
+Async<std::optional<Time>> Held::renew() const { return renew_hold(hold_); }
 
-Async<std::optional<Time>> Permit::renew_hold(std::shared_ptr<Hold> hold) {
+Async<std::optional<Time>> Held::renew_hold(std::shared_ptr<Hold> hold) {
   if (hold->released || hold->closed.is_ready()) co_return std::nullopt;
   std::optional<Time> deadline;
   const Future<std::optional<Time>> renewed = hold->child.renew();
@@ -95,9 +95,9 @@ Async<std::optional<Time>> Permit::renew_hold(std::shared_ptr<Hold> hold) {
   co_return deadline;
 }
 
-Async<std::optional<Outcome>> Permit::release() const { return release_hold(hold_); }
+Async<std::optional<Outcome>> Held::release() const { return release_hold(hold_); }
 
-Async<std::optional<Outcome>> Permit::release_hold(std::shared_ptr<Hold> hold) {
+Async<std::optional<Outcome>> Held::release_hold(std::shared_ptr<Hold> hold) {
   const bool ask = !hold->released && !hold->closed.is_ready();
   hold->released = true;
   if (ask) {
@@ -118,7 +118,7 @@ Async<std::optional<Outcome>> Permit::release_hold(std::shared_ptr<Hold> hold) {
   co_return outcome;
 }
 
-Async<Outcome> Permit::end_of(Future<std::string> closed) {
+Async<Outcome> Held::end_of(Future<std::string> closed) {
   try {
     const std::string result = co_await closed;
     if (result == "released") co_return Outcome::released;
@@ -131,11 +131,11 @@ Async<Outcome> Permit::end_of(Future<std::string> closed) {
   co_return Outcome::force_released;
 }
 
-void Permit::on_loss(std::function<void()> lost) const {
+void Held::on_loss(std::function<void()> lost) const {
   hold_->workflow.spawn(watch(hold_, std::move(lost)));
 }
 
-Async<void> Permit::watch(std::shared_ptr<Hold> hold, std::function<void()> lost) {
+Async<void> Held::watch(std::shared_ptr<Hold> hold, std::function<void()> lost) {
   const Outcome outcome = co_await end_of(hold->closed);
   if (hold->released) co_return;
   hold->loss = outcome;

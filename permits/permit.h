@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "permits/errors.h"
 #include "permits/options.h"
@@ -20,22 +21,9 @@
 
 namespace permit::permits {
 
-class Permit {
+// What can be done with a hold. Copies are the same hold; none of them gives it back by going.
+class Held {
  public:
-  // Of a start that has succeeded; for Semaphore.
-  Permit(worker::Workflow workflow, worker::Child<std::string> child, PermitOptions options);
-  ~Permit() { let_go(); }
-  Permit(Permit&& other) noexcept = default;
-  Permit& operator=(Permit&& other) noexcept {
-    if (this != &other) {
-      let_go();
-      hold_ = std::move(other.hold_);
-    }
-    return *this;
-  }
-  Permit(const Permit&) = delete;
-  Permit& operator=(const Permit&) = delete;
-
   // "permit:<pool>:<slot>"
   const std::string& id() const;
   const std::string& slot() const;
@@ -64,16 +52,37 @@ class Permit {
   // How it was lost, if it was.
   std::optional<Outcome> loss() const;
 
- private:
+ protected:
   struct Hold;
+  explicit Held(std::shared_ptr<Hold> hold) : hold_(std::move(hold)) {}
+  std::shared_ptr<Hold> hold_;
 
+ private:
   static worker::Async<std::optional<Time>> renew_hold(std::shared_ptr<Hold> hold);
   static worker::Async<std::optional<Outcome>> release_hold(std::shared_ptr<Hold> hold);
   static worker::Async<void> watch(std::shared_ptr<Hold> hold, std::function<void()> lost);
   static worker::Async<Outcome> end_of(worker::Future<std::string> closed);
-  void let_go() noexcept;
+};
 
-  std::shared_ptr<Hold> hold_;
+// The one that gives it back.
+class Permit : public Held {
+ public:
+  // Of a start that has succeeded; for Semaphore.
+  Permit(const worker::Workflow& workflow, worker::Child<std::string> child, PermitOptions options);
+  ~Permit() { let_go(); }
+  Permit(Permit&& other) noexcept : Held(std::exchange(other.hold_, nullptr)) {}
+  Permit& operator=(Permit&& other) noexcept {
+    if (this != &other) {
+      let_go();
+      hold_ = std::exchange(other.hold_, nullptr);
+    }
+    return *this;
+  }
+  Permit(const Permit&) = delete;
+  Permit& operator=(const Permit&) = delete;
+
+ private:
+  void let_go() noexcept;
 };
 
 }  // namespace permit::permits

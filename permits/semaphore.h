@@ -2,7 +2,7 @@
 //
 //   const Semaphore gpus(workflow, "gpu-pool", 4);
 //   const auto options = PermitOptions().lease(10min).timeout(1h).fair();
-//   const auto train = [job](Workflow inside, const Permit& permit) -> Async<std::string> {...};
+//   const auto train = [job](Workflow inside, Held permit) -> Async<std::string> {...};
 //   std::string path = co_await gpus.with_permit(options, train);
 //
 // Slots are tried in an order drawn anew for each round from the run's own random numbers, so that
@@ -42,12 +42,12 @@ class Semaphore {
   worker::Async<std::vector<Permit>> acquire_n(int count,
                                                PermitOptions options = PermitOptions()) const;
 
-  // Runs body(Workflow, const Permit&), a coroutine, under a permit, and releases it when that
+  // Runs body(Workflow, Held), a coroutine, under a permit, and releases it when that
   // returns, throws or is canceled. If the permit is lost, cancels what the body began through its
   // handle and throws PermitLost when it has ended.
   template <class Body>
   auto with_permit(PermitOptions options, Body body) const
-      -> std::invoke_result_t<Body, worker::Workflow, const Permit&> {
+      -> std::invoke_result_t<Body, worker::Workflow, Held> {
     return run_with_permit(*this, std::move(options), std::move(body));
   }
 
@@ -58,7 +58,7 @@ class Semaphore {
 
   template <class Body>
   static auto run_with_permit(Semaphore self, PermitOptions options, Body body)
-      -> std::invoke_result_t<Body, worker::Workflow, const Permit&>;
+      -> std::invoke_result_t<Body, worker::Workflow, Held>;
   static worker::Async<Permit> acquire_one(Semaphore self, PermitOptions options);
   static worker::Async<std::optional<Permit>> try_one(Semaphore self, PermitOptions options);
   static worker::Async<std::vector<Permit>> acquire_some(Semaphore self, int count,
@@ -89,8 +89,8 @@ class Mutex : public Semaphore {
 
 template <class Body>
 auto Semaphore::run_with_permit(Semaphore self, PermitOptions options, Body body)
-    -> std::invoke_result_t<Body, worker::Workflow, const Permit&> {
-  using Result = typename std::invoke_result_t<Body, worker::Workflow, const Permit&>::value_type;
+    -> std::invoke_result_t<Body, worker::Workflow, Held> {
+  using Result = typename std::invoke_result_t<Body, worker::Workflow, Held>::value_type;
   Permit permit = co_await self.acquire(std::move(options));
   const worker::Workflow inside = self.workflow_.cancelable();
   permit.on_loss([inside] { inside.cancel(); });

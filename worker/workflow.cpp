@@ -75,6 +75,7 @@ Future<std::vector<Child<std::string>>> Workflow::start_permit(PermitRequest req
         const auto started = operation->lock();
         started->outlive_scope();
         std::vector<Child<std::string>> children;
+        children.reserve(runs.size());
         for (const ChildRun& run : runs) children.emplace_back(shield, started, run);
         future.resolve(std::move(children));
       },

@@ -113,7 +113,7 @@ class Workflow {
   // A handler is a function, or a coroutine that returns Async<void>. Signals that came before it
   // was registered are handed over at once, in order.
   template <class Handler>
-  void on_signal(std::string name, Handler handler) const;
+  void on_signal(const std::string& name, Handler handler) const;
   // Must not change anything. Answers while the workflow function runs: so it may read its
   // variables.
   template <class Handler>

@@ -125,7 +125,7 @@ Future<void> Workflow::signal_external(WorkflowExecution target, std::string sig
 }
 
 template <class Handler>
-void Workflow::on_signal(std::string name, Handler handler) const {
+void Workflow::on_signal(const std::string& name, Handler handler) const {
   // Kept outside the coroutines that it makes: a lambda's captures are not in their frames.
   const auto kept = std::make_shared<const Handler>(std::move(handler));
   const Workflow self = *this;

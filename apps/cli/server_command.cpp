@@ -160,7 +160,7 @@ class Server {
   void look_for_permit_worker() {
     if (unserved_ == service_.permits_unserved()) return;
     unserved_ = !unserved_;
-    if (unserved_) std::cerr << "permit: warning: " << unserved_text << std::endl;
+    if (unserved_) std::cerr << "permit: warning: " << unserved_text << "\n";
   }
 
   // It calls this very server, which therefore goes on until it has stopped.

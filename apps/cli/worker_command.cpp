@@ -15,10 +15,11 @@ int run_worker(const WorkerOptions& options) {
     permits::register_permit_slot(registry);
     worker::Worker worker(transport, registry, worker::WorkerOptions(options.task_queue));
     std::cout << "permit worker: permits on queue " << options.task_queue << " of "
-              << transport.host() << ":" << transport.port() << std::endl;
+              << transport.host() << ":" << transport.port() << "\n"
+              << std::flush;
     return worker.run_until_signal();
   } catch (const std::exception& error) {
-    std::cerr << "permit: " << error.what() << std::endl;
+    std::cerr << "permit: " << error.what() << "\n";
     return 1;
   }
 }

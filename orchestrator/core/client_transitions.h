@@ -18,10 +18,10 @@ Taken request_cancel(Transition& run, event::WorkflowExecutionCancelRequested re
 void terminate(Transition& run, event::WorkflowExecutionTerminated terminated);
 
 // Whether a permit's lease timer has fired, be it that its worker does not know yet.
-bool lease_has_ended(const RunState& permit);
+bool lease_has_ended(const RunState& state);
 // What the release signal of a managed permit leads to, without a worker's round trip: the run
 // records it and ends with its result in the same commit. Not after its lease has ended.
-void release(Transition& permit, event::WorkflowExecutionSignaled signal);
+void release(Transition& run, event::WorkflowExecutionSignaled signal);
 
 // Ends a run that has grown past what the server keeps.
 bool over_history_limit(const RunState& state, const Limits& limits);

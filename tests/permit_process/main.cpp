@@ -42,7 +42,7 @@ Async<int> run_contend(Workflow workflow, int number) {
   PermitOptions options;
   options.lease(15s).backoff(500ms, 2s);
   if (number % 2 == 0) options.fair();
-  const auto body = [](Workflow inside, const Permit& permit) -> Async<void> {
+  const auto body = [](Workflow inside, Held permit) -> Async<void> {
     const auto under =
         permit.cover(ActivityOptions().start_to_close(1min).heartbeat(4s).task_queue("work"));
     const int milliseconds = 20 + static_cast<int>(inside.random("body").below(200));
@@ -65,9 +65,7 @@ Async<int> run_contend(Workflow workflow, int number) {
 Async<std::string> run_silent(Workflow workflow, double lease) {
   const Mutex mutex(workflow, "silent");
   const auto options = PermitOptions().lease(PermitOptions::Seconds(lease));
-  const auto body = [](Workflow inside, const Permit&) -> Async<void> {
-    co_await inside.sleep(1h);
-  };
+  const auto body = [](Workflow inside, Held) -> Async<void> { co_await inside.sleep(1h); };
   try {
     co_await mutex.with_permit(options, body);
   } catch (const PermitLost& lost) {

@@ -114,7 +114,9 @@ Async<std::string> section(Workflow workflow, int kind) {
   const Semaphore gpus(workflow, "gpu", 1);
   const auto options = PermitOptions().lease(10min).renewed_by_heartbeats(false);
   std::string done;
-  const auto body = [kind, &done](Workflow inside, const Permit& permit) -> Async<std::string> {
+  // with_permit keeps the closure.
+  // NOLINTNEXTLINE(cppcoreguidelines-avoid-capturing-lambda-coroutines)
+  const auto body = [kind, &done](Workflow inside, Held permit) -> Async<std::string> {
     if (kind == 1) throw ApplicationFailed("in the section");
     const Duration needed = kind == 0 ? 1min : 20min;
     try {
@@ -217,7 +219,7 @@ namespace {
 Async<std::string> work_under_permit(Workflow workflow) {
   const Semaphore gpus(workflow, "gpu", 1);
   const auto options = PermitOptions().lease(10min);
-  const auto body = [](Workflow inside, const Permit& permit) -> Async<std::string> {
+  const auto body = [](Workflow inside, Held permit) -> Async<std::string> {
     const auto under = permit.cover(ActivityOptions().start_to_close(3h).heartbeat(5min));
     const std::string result = co_await inside.execute_activity(work, under, permit.slot());
     co_return result;
