@@ -42,7 +42,13 @@ struct DrainRequest {
 };
 BOOST_DESCRIBE_STRUCT(DrainRequest, (), (namespace_, pool, slot))
 
-// One open hold, as lists show it.
+// Whether a hold that ended like this may overlap the next one in real time: its holder had not
+// given the slot back, and may have worked on.
+inline bool may_overlap(Outcome outcome) {
+  return outcome == Outcome::lease_expired || outcome == Outcome::force_released;
+}
+
+// One hold, as lists show it.
 struct PermitInfo {
   WorkflowId id;
   RunId run_id;
@@ -58,10 +64,21 @@ struct PermitInfo {
   Time closed_at{};
   Outcome outcome = Outcome::unspecified;
   std::string cause;
+  bool possible_overlap = false;  // see may_overlap()
+  Duration age{};                 // these two of what blocks a waiter, when it was asked
+  Duration lease_left{};
 };
 BOOST_DESCRIBE_STRUCT(PermitInfo, (),
                       (id, run_id, pool, slot, fence, state, holder, holder_run_id, reason, since,
-                       deadline, closed_at, outcome, cause))
+                       deadline, closed_at, outcome, cause, possible_overlap, age, lease_left))
+
+// How many holds ended so, ever. The ledger forgets old holds but not these.
+struct OutcomeCount {
+  Outcome outcome = Outcome::unspecified;
+  std::string cause;
+  Count holds;
+};
+BOOST_DESCRIBE_STRUCT(OutcomeCount, (), (outcome, cause, holds))
 
 struct SlotInfo {
   SlotName slot;
@@ -90,10 +107,12 @@ struct PoolInfo {
   std::optional<PoolRate> rate;
   std::optional<BeliefAlert> alert;
   std::vector<SlotInfo> slots;
+  Count grants;  // ever: the sum of the outcomes, and what is held
+  std::vector<OutcomeCount> outcomes;
 };
 BOOST_DESCRIBE_STRUCT(PoolInfo, (),
                       (pool, capacity, held, waiting, configured, drained, order, rate, alert,
-                       slots))
+                       slots, grants, outcomes))
 
 struct ListPoolsResponse {
   std::vector<PoolInfo> pools;

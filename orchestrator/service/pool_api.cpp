@@ -44,6 +44,7 @@ PermitInfo Service::permit_info(const core::RunState& permit) {
   if (permit.hold_end) {
     info.outcome = permit.hold_end->outcome;
     info.cause = permit.hold_end->cause;
+    info.possible_overlap = may_overlap(info.outcome);
   }
   return info;
 }
@@ -71,6 +72,11 @@ PoolInfo Service::pool_info(Change& change, const Pools::Pool& pool) {
   }
   for (const auto& [name, number] : holders) {
     info.slots.push_back({name, false, true, permit_info(change.run(number))});
+  }
+  info.outcomes = store_.hold_counts(pool.name);
+  if (!info.outcomes.empty()) {  // the first is of those that began
+    info.grants = info.outcomes.front().holds;
+    info.outcomes.erase(info.outcomes.begin());
   }
   return info;
 }
