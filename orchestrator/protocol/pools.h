@@ -119,10 +119,13 @@ struct ListPoolsResponse {
 };
 BOOST_DESCRIBE_STRUCT(ListPoolsResponse, (), (pools))
 
+// Who wants a slot and has none. One who is backing off was refused, and asks again when its timer
+// fires or a slot is free; it has no place in line yet.
 struct WaiterInfo {
   Fence id;  // a plain number on the wire
   PoolName pool;
-  std::int32_t position = 0;  // 1 is next
+  std::string state;          // in_line or backing_off
+  std::int32_t position = 0;  // 1 is next; backing off: 0
   PermitOrder order = PermitOrder::unspecified;
   std::int32_t priority = 0;
   std::int32_t count = 0;
@@ -130,11 +133,12 @@ struct WaiterInfo {
   RunId holder_run_id;
   std::string reason;
   Time since{};
-  Time expires{};
+  Time expires{};           // leaves the line; backing off: asks again
+  std::int32_t probes = 0;  // how often its run has asked before and found no slot
 };
 BOOST_DESCRIBE_STRUCT(WaiterInfo, (),
-                      (id, pool, position, order, priority, count, holder, holder_run_id, reason,
-                       since, expires))
+                      (id, pool, state, position, order, priority, count, holder, holder_run_id,
+                       reason, since, expires, probes))
 
 struct ListWaitersResponse {
   std::vector<WaiterInfo> waiters;

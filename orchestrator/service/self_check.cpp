@@ -23,6 +23,11 @@ void check_against_store(store::Store& store, const core::RunState& state) {
   ENSURE(state.activities.size() == reloaded->activities.size());
   ENSURE(state.children.size() == reloaded->children.size());
   ENSURE(state.request_ids == reloaded->request_ids);
+  ENSURE(state.backing_off.size() == reloaded->backing_off.size());
+  for (const auto& [pool, backoff] : state.backing_off) {
+    const auto found = reloaded->backing_off.find(pool);
+    ENSURE(found != reloaded->backing_off.end() && found->second.probes == backoff.probes);
+  }
   ENSURE(state.cancel_requested == reloaded->cancel_requested);
   const auto row = store.run(state.number);
   ENSURE(row.has_value() && row->next_due == kept.next_due);
