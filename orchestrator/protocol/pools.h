@@ -35,6 +35,11 @@ struct PoolRequest {
 };
 BOOST_DESCRIBE_STRUCT(PoolRequest, (), (namespace_, pool))
 
+struct ListPoolsRequest {
+  std::string namespace_;
+};
+BOOST_DESCRIBE_STRUCT(ListPoolsRequest, (), (namespace_))
+
 struct DrainRequest {
   std::string namespace_;
   PoolName pool;

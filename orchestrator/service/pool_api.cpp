@@ -82,8 +82,9 @@ PoolInfo Service::pool_info(Change& change, const Pools::Pool& pool) {
   return info;
 }
 
-void Service::list_pools(Done<ListPoolsResponse> done) {
-  submit_read(done, [this, done] {
+void Service::list_pools(ListPoolsRequest request, Done<ListPoolsResponse> done) {
+  submit_read(done, [this, request = std::move(request), done] {
+    check_namespace(request.namespace_);
     Change change(parts_, now_);
     ListPoolsResponse response;
     for (const auto& [name, pool] : pools_.all()) {
