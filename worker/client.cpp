@@ -7,6 +7,7 @@
 namespace permit::worker {
 
 std::string path_of(std::string_view rpc) {
+  if (rpc.find('/') != std::string_view::npos) return "/" + std::string(rpc);
   return "/temporal.api.workflowservice.v1.WorkflowService/" + std::string(rpc);
 }
 

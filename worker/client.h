@@ -22,7 +22,8 @@
 
 namespace permit::worker {
 
-// Carries one call: the name of a Temporal RPC and its request message as JSON, to its response as
+// Carries one call: the name of an RPC (of Temporal's service, unless it says which, as in
+// "permit.api.v1.PermitService/ListPools") and its request message as JSON, to its response as
 // JSON. Throws Error. A call is bounded in time by the transport.
 class Transport {
  public:

@@ -5,6 +5,7 @@
 
 #include "orchestrator/protocol/ensure.h"
 #include "orchestrator/protocol/json.h"
+#include "orchestrator/service/reads.h"
 #include "orchestrator/service/service.h"
 #include "orchestrator/store/store.h"
 #include "worker/replayer.h"
@@ -43,7 +44,8 @@ std::string text_of(const std::vector<Command>& commands) {
 
 class TestEnvironment::Server {
  public:
-  explicit Server(std::uint64_t seed) : seed_(seed), clock_(beginning), store_(in_memory()) {
+  explicit Server(std::uint64_t seed)
+      : seed_(seed), clock_(beginning), store_(in_memory()), reads_(store_, in_memory(), {}) {
     start();
   }
   void start() {
@@ -56,12 +58,14 @@ class TestEnvironment::Server {
   }
   service::Service& service() { return *service_; }
   store::Store& store() { return store_; }
+  service::Reads& reads() { return reads_; }
   service::ManualClock& clock() { return clock_; }
 
  private:
   std::uint64_t seed_;
   service::ManualClock clock_;
   store::Store store_;
+  service::Reads reads_;
   std::unique_ptr<service::Service> service_;
 };
 
@@ -85,11 +89,45 @@ class TestEnvironment::InProcess : public Transport {
     if (rpc == "QueryWorkflow") return pass(request, &Service::query);
     if (rpc == "RespondActivityTaskCompleted") return pass(request, &Service::complete_activity);
     if (rpc == "RespondActivityTaskFailed") return pass(request, &Service::fail_activity);
-    throw Error(ErrorCode::unimplemented, "NOT_IN_TEST",
-                std::string(rpc) + " is not offered by the test environment");
+    constexpr std::string_view permit_service = "permit.api.v1.PermitService/";
+    if (rpc.starts_with(permit_service)) {
+      return call_permit_service(rpc.substr(permit_service.size()), request);
+    }
+    throw not_offered(rpc);
   }
 
  private:
+  static Error not_offered(std::string_view rpc) {
+    return Error(ErrorCode::unimplemented, "NOT_IN_TEST",
+                 std::string(rpc) + " is not offered by the test environment");
+  }
+
+  std::string call_permit_service(std::string_view rpc, const std::string& request) {
+    using service::Service;
+    if (rpc == "ListPools") return pass(request, &Service::list_pools);
+    if (rpc == "DescribePool") return pass(request, &Service::describe_pool);
+    if (rpc == "SetPool") return pass(request, &Service::set_pool);
+    if (rpc == "ListWaiters") return pass(request, &Service::list_waiters);
+    if (rpc == "ExplainWaiter") return pass(request, &Service::why);
+    if (rpc == "RemoveWaiter") return pass(request, &Service::remove_waiter);
+    if (rpc == "DescribePermit") return pass(request, &Service::describe_permit);
+    if (rpc == "ForceReleasePermit") return pass(request, &Service::force_release);
+    if (rpc == "DrainPool") return drain(request, service::Pools::Drain::on);
+    if (rpc == "UndrainPool") return drain(request, service::Pools::Drain::off);
+    if (rpc == "ListPermits") {
+      const auto read = read_json<ListPermitsRequest>(request);
+      return wait<ListPermitsResponse>(
+          [&](auto done) { environment_.server_->reads().list_permits(read, std::move(done)); });
+    }
+    throw not_offered(rpc);
+  }
+
+  std::string drain(const std::string& request, service::Pools::Drain drain) {
+    const auto read = read_json<DrainRequest>(request);
+    return wait<PoolInfo>(
+        [&](auto done) { environment_.server_->service().drain(read, drain, std::move(done)); });
+  }
+
   template <class Request, class Response, class Id>
   std::string pass(const std::string& text,
                    Id (service::Service::*method)(Request, service::Done<Response>)) {
@@ -102,10 +140,16 @@ class TestEnvironment::InProcess : public Transport {
         request.task_queue.name = environment_.options_.task_queues.front();
       }
     }
+    return wait<Response>([&](service::Done<Response> done) {
+      (environment_.server_->service().*method)(std::move(request), std::move(done));
+    });
+  }
+
+  // Asks, works until there is an answer, and gives it as JSON.
+  template <class Response, class Ask>
+  std::string wait(const Ask& ask) {
     const auto answer = std::make_shared<std::optional<service::Result<Response>>>();
-    (environment_.server_->service().*method)(
-        std::move(request),
-        [answer](service::Result<Response> result) { *answer = std::move(result); });
+    ask([answer](service::Result<Response> result) { *answer = std::move(result); });
     environment_.wait_for([&] { return answer->has_value(); });
     if (const auto* error = std::get_if<Error>(&**answer)) throw *error;
     return to_json(std::get<Response>(**answer));
@@ -298,9 +342,28 @@ void TestEnvironment::wait_for(const std::function<bool()>& answered) {
   }
 }
 
-// --- Replay ---
+// --- Checks ---
+
+void TestEnvironment::check_ledger() {
+  store::Store& store = server_->store();
+  std::map<PoolName, std::int64_t> open;  // what is held, by the counts: grants less outcomes
+  for (const store::HoldCount& count : store::Reader(store.database()).hold_counts({})) {
+    const bool grants = count.outcome == Outcome::unspecified;
+    open[count.pool] += grants ? count.holds : -count.holds;
+  }
+  std::map<PoolName, std::int64_t> held;  // and by the runs
+  for (const RunNumber run : store.open_permits()) ++held[store.run(run).value().permit->pool];
+  for (const auto& [pool, holds] : held) open.try_emplace(pool, 0);
+  for (const auto& [pool, count] : open) {
+    if (count == held[pool]) continue;
+    throw Misuse("the ledger of pool " + pool.value +
+                 " does not add up: grants less outcomes are " + std::to_string(count) + ", and " +
+                 std::to_string(held[pool]) + " are held");
+  }
+}
 
 void TestEnvironment::check() {
+  check_ledger();
   for (const auto& [run, recorded] : commands_) {
     const auto number = server_->store().run_by_id(run);
     if (!number) continue;

@@ -6,7 +6,8 @@
 //   environment.advance(45min);
 //   CHECK(run.result() == ...);              // waits by moving the clock
 //
-// When it goes, every history is replayed from each of its tasks, and must give the same commands.
+// When it goes, every history is replayed from each of its tasks, and must give the same commands;
+// and of every pool, each grant must have ended in one way, or be held.
 #pragma once
 
 #include <deque>
@@ -65,7 +66,7 @@ class TestEnvironment {
   // No worker polls; restart_worker() brings one back.
   void stop_worker();
 
-  // Of every run so far: compares it with what the code does now.
+  // Compares every run so far with what the code does now, and the ledger with itself.
   void check();
 
  private:
@@ -77,6 +78,7 @@ class TestEnvironment {
                   std::int64_t (service::Service::*method)(Request, service::Done<Response>),
                   std::deque<Response>& tasks);
   void begin_polls();
+  void check_ledger();
   void run_workflow_task(const PollWorkflowTaskQueueResponse& task);
   void run_activity_task(const PollActivityTaskQueueResponse& task);
   // Until `answered`, moving the clock when there is nothing else to do.

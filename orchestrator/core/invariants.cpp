@@ -25,6 +25,7 @@ void check_run(const RunState& state) {
     ENSURE(is_set(state.close_time) && state.close_time >= state.start_time);
     ENSURE(!state.has_task() && state.timers.empty() && state.activities.empty());
     ENSURE(state.children.empty() && state.volatile_state.buffered.empty());
+    ENSURE(state.backing_off.empty());
     ENSURE(state.is_permit() == state.hold_end.has_value());
   }
   for (const auto& [id, activity] : state.activities) {

@@ -132,17 +132,26 @@ class Fold {
     child.namespace_ = e.namespace_;
     child.policy = e.parent_close_policy;
     child.workflow_task_completed_event_id = e.workflow_task_completed_event_id;
-    if (e.permit) child.waits_for = e.permit->pool;
+    if (e.permit) {
+      child.waits_for = e.permit->pool;
+      child.request = e.permit;
+      child.request->slots.clear();
+    }
     state_.children.emplace(event_.event_id, std::move(child));
   }
   void operator()(const StartChildWorkflowExecutionFailed& e) {
-    ENSURE(state_.children.erase(e.initiated_event_id) == 1);
+    const auto child = state_.children.find(e.initiated_event_id);
+    ENSURE(child != state_.children.end());
+    if (child->second.request) note_refusal(std::move(*child->second.request), e);
+    state_.children.erase(child);
     state_.wants_workflow_task = true;
   }
   void operator()(const ChildWorkflowExecutionStarted& e) {
     const auto child = state_.children.find(e.initiated_event_id);
     ENSURE(child != state_.children.end());
     child->second.waits_for = {};
+    if (child->second.request) state_.backing_off.erase(child->second.request->pool);
+    child->second.request.reset();
     child->second.runs.push_back({e.workflow_execution.value(), event_.event_id});
     state_.wants_workflow_task = true;
   }
@@ -182,12 +191,24 @@ class Fold {
     state_.timers.clear();
     state_.activities.clear();
     state_.children.clear();
+    state_.backing_off.clear();
     state_.workflow_task() = {};
     state_.volatile_state.buffered.clear();
     state_.wants_workflow_task = false;
     if (!state_.is_permit()) return;
     if (state_.release_recorded) end = {Outcome::released, ""};
     state_.hold_end = std::move(end);
+  }
+
+  void note_refusal(PermitRequest request, const StartChildWorkflowExecutionFailed& e) {
+    const auto kind = e.permit_failure ? e.permit_failure->kind : PermitFailureKind::unspecified;
+    if (kind != PermitFailureKind::taken && kind != PermitFailureKind::drained) {
+      state_.backing_off.erase(request.pool);
+      return;
+    }
+    Backoff& backoff = state_.backing_off[request.pool];
+    ++backoff.probes;
+    backoff.request = std::move(request);
   }
 
   void close_activity(std::int64_t scheduled_event_id) {
@@ -329,7 +350,8 @@ const std::string& task_queue_of(const RunState& state) {
 std::size_t footprint(const RunState& state) {
   std::size_t bytes = sizeof(RunState) + 256;
   bytes += state.timers.size() * 160;
-  bytes += state.children.size() * 400;
+  bytes += state.children.size() * 700;
+  bytes += state.backing_off.size() * 400;
   for (const auto& [id, activity] : state.activities) {
     bytes += sizeof(ActivityState) + 256;
     if (!activity.scheduled.input) continue;

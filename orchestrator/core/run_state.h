@@ -82,8 +82,15 @@ struct ChildState {
   std::string namespace_;
   ParentClosePolicy policy = ParentClosePolicy::terminate;
   std::int64_t workflow_task_completed_event_id = 0;
-  PoolName waits_for;  // stands in this pool's line; no run yet
+  PoolName waits_for;                    // stands in this pool's line; no run yet
+  std::optional<PermitRequest> request;  // until it is answered; its `slots` dropped
   std::vector<Run> runs;
+};
+
+// Rounds in which a permit was refused since no slot was free.
+struct Backoff {
+  std::int32_t probes = 0;
+  PermitRequest request;  // the last one's, its `slots` dropped
 };
 
 struct StickyQueue {
@@ -124,6 +131,7 @@ struct RunState {
   std::map<std::string, TimerState> timers;
   std::map<std::int64_t, ActivityState> activities;  // by ActivityTaskScheduled id
   std::map<std::int64_t, ChildState> children;       // by initiated event id
+  std::map<PoolName, Backoff> backing_off;           // since the last answer of another kind
   std::set<std::string> request_ids;                 // of signals and cancels taken
   std::int64_t signals_received = 0;
   bool cancel_requested = false;

@@ -58,4 +58,17 @@ struct Routes::Call {
   }
 };
 
+// An RPC: a POST of its request message, in the long form. Of Temporal's service, unless the name
+// has the service in it.
+template <class Request, class Response>
+void Routes::rpc(const std::string& name,
+                 void (service::Service::*method)(Request, service::Done<Response>)) {
+  const bool is_temporal = name.find('/') == std::string::npos;
+  add("POST", (is_temporal ? "/temporal.api.workflowservice.v1.WorkflowService/" : "/") + name,
+      [this, method](Call& call) {
+        call.form = PayloadForm::long_form;
+        (service_.*method)(call.body<Request>(), call.done<Response>());
+      });
+}
+
 }  // namespace permit::http

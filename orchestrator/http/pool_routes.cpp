@@ -50,7 +50,7 @@ void Routes::add_pool_routes() {
   const std::string P = N + "/pools/{pool}";
   add("GET", N + "/pools", [this](Call& call) {
     call.allow_parameters({});
-    service_.list_pools(call.done<ListPoolsResponse>());
+    service_.list_pools({call.variable("namespace")}, call.done<ListPoolsResponse>());
   });
   add("GET", P, [this](Call& call) {
     call.allow_parameters({});
@@ -93,6 +93,29 @@ void Routes::add_pool_routes() {
   });
   add("POST", N + "/permits/{id}/force-release", [this](Call& call) {
     service_.force_release(of_permit<ForceReleaseRequest>(call), call.done<PermitInfo>());
+  });
+}
+
+// The same as RPCs, for permits/pool_client.
+void Routes::add_pool_rpcs() {
+  using service::Service;
+  const std::string S = "permit.api.v1.PermitService/";
+  rpc(S + "ListPools", &Service::list_pools);
+  rpc(S + "DescribePool", &Service::describe_pool);
+  rpc(S + "SetPool", &Service::set_pool);
+  rpc(S + "ListWaiters", &Service::list_waiters);
+  rpc(S + "ExplainWaiter", &Service::why);
+  rpc(S + "RemoveWaiter", &Service::remove_waiter);
+  rpc(S + "DescribePermit", &Service::describe_permit);
+  rpc(S + "ForceReleasePermit", &Service::force_release);
+  add("POST", "/" + S + "DrainPool", [this](Call& call) {
+    service_.drain(call.body<DrainRequest>(), service::Pools::Drain::on, call.done<PoolInfo>());
+  });
+  add("POST", "/" + S + "UndrainPool", [this](Call& call) {
+    service_.drain(call.body<DrainRequest>(), service::Pools::Drain::off, call.done<PoolInfo>());
+  });
+  add("POST", "/" + S + "ListPermits", [this](Call& call) {
+    reads_.list_permits(call.body<ListPermitsRequest>(), call.done<ListPermitsResponse>());
   });
 }
 

@@ -24,7 +24,7 @@ int status_of(const Error& error) {
   static const std::map<std::string, int> by_reason = {
       {"POOL_FULL", 423},       {"CANNOT_FIT", 422},  {"LEASE_LOST", 410},
       {"DISK_FULL", 507},       {"BODY_TYPE", 415},   {"CAPACITY_MISMATCH", 409},
-      {"ADVANCE_BLOCKED", 409}, {"POOL_IN_USE", 409},
+      {"ADVANCE_BLOCKED", 409}, {"POOL_IN_USE", 409}, {"WAITER_BACKING_OFF", 409},
   };
   const auto found = by_reason.find(error.reason());
   if (found != by_reason.end()) return found->second;
@@ -167,6 +167,7 @@ Routes::Routes(service::Service& service, service::Reads& reads, RouteOptions op
   add_list_routes();
   add_task_routes();
   add_pool_routes();
+  add_pool_rpcs();
   add_server_routes();
 }
 

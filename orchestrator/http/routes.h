@@ -52,6 +52,7 @@ class Routes {
   void add_task_routes();
   void add_rpcs();
   void add_pool_routes();
+  void add_pool_rpcs();
   void add_server_routes();
   void add_server_info_routes();
   void history(Call& call, GetWorkflowExecutionHistoryRequest request);
@@ -59,7 +60,8 @@ class Routes {
   template <class Request>
   Request of_activity(Call& call);
   template <class Request, class Response>
-  void rpc(const char* name, void (service::Service::*method)(Request, service::Done<Response>));
+  void rpc(const std::string& name,
+           void (service::Service::*method)(Request, service::Done<Response>));
   template <class Request, class Response>
   void waiting_rpc(const char* name,
                    std::int64_t (service::Service::*method)(Request, service::Done<Response>));

@@ -247,17 +247,7 @@ Request Routes::of_activity(Call& call) {
 
 // --- RPCs: Temporal's service, each call a POST of its request message, in the long form ---
 
-template <class Request, class Response>
-void Routes::rpc(const char* name,
-                 void (service::Service::*method)(Request, service::Done<Response>)) {
-  add("POST", std::string("/temporal.api.workflowservice.v1.WorkflowService/") + name,
-      [this, method](Call& call) {
-        call.form = PayloadForm::long_form;
-        (service_.*method)(call.body<Request>(), call.done<Response>());
-      });
-}
-
-// The same for calls that may wait long.
+// A call that may wait long.
 template <class Request, class Response>
 void Routes::waiting_rpc(const char* name,
                          std::int64_t (service::Service::*method)(Request,

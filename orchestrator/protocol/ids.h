@@ -44,6 +44,12 @@ struct Fence {
   auto operator<=>(const Fence&) const = default;
 };
 
+// How many of something there have been, ever. A JSON number on the wire.
+struct Count {
+  std::int64_t value = 0;
+  auto operator<=>(const Count&) const = default;
+};
+
 // A run's row in the store; the order in which runs were created. Never leaves the server.
 struct RunNumber {
   std::int64_t value = 0;

@@ -82,7 +82,8 @@ template <class T>
 bool is_zero(const T& value) {
   if constexpr (std::is_same_v<T, Unsupported> || std::is_same_v<T, Ignored>)
     return true;
-  else if constexpr (std::is_same_v<T, Bytes> || std::is_same_v<T, Fence>)
+  else if constexpr (std::is_same_v<T, Bytes> || std::is_same_v<T, Fence> ||
+                     std::is_same_v<T, Count>)
     return value == T();
   else if constexpr (std::is_same_v<T, Payload>)
     return value.metadata.empty() && value.data.value.empty();

@@ -157,6 +157,8 @@ void read_value(JsonReader& reader, Bytes& value) {
 
 void read_value(JsonReader& reader, Fence& value) { read_value(reader, value.value); }
 
+void read_value(JsonReader& reader, Count& value) { read_value(reader, value.value); }
+
 void read_value(JsonReader& reader, RawJson& value) { value.text = reader.skip_value(); }
 
 void read_value(JsonReader& reader, Unsupported&) {
@@ -204,6 +206,8 @@ void write_value(JsonWriter& writer, const Bytes& value) {
 }
 
 void write_value(JsonWriter& writer, Fence value) { append_number(value.value, writer.out); }
+
+void write_value(JsonWriter& writer, Count value) { append_number(value.value, writer.out); }
 
 void write_value(JsonWriter& writer, const RawJson& value) { writer.out += value.text; }
 

@@ -26,6 +26,7 @@ void read_value(JsonReader& reader, Time& value);
 void read_value(JsonReader& reader, Duration& value);
 void read_value(JsonReader& reader, Bytes& value);
 void read_value(JsonReader& reader, Fence& value);
+void read_value(JsonReader& reader, Count& value);
 void read_value(JsonReader& reader, RawJson& value);
 void read_value(JsonReader& reader, Unsupported& value);
 void read_value(JsonReader& reader, Ignored& value);
@@ -39,6 +40,7 @@ void write_value(JsonWriter& writer, Time value);
 void write_value(JsonWriter& writer, Duration value);
 void write_value(JsonWriter& writer, const Bytes& value);
 void write_value(JsonWriter& writer, Fence value);
+void write_value(JsonWriter& writer, Count value);
 void write_value(JsonWriter& writer, const RawJson& value);
 
 // --- Structs ---

@@ -35,6 +35,11 @@ struct PoolRequest {
 };
 BOOST_DESCRIBE_STRUCT(PoolRequest, (), (namespace_, pool))
 
+struct ListPoolsRequest {
+  std::string namespace_;
+};
+BOOST_DESCRIBE_STRUCT(ListPoolsRequest, (), (namespace_))
+
 struct DrainRequest {
   std::string namespace_;
   PoolName pool;
@@ -42,7 +47,13 @@ struct DrainRequest {
 };
 BOOST_DESCRIBE_STRUCT(DrainRequest, (), (namespace_, pool, slot))
 
-// One open hold, as lists show it.
+// Whether a hold that ended like this may overlap the next one in real time: its holder had not
+// given the slot back, and may have worked on.
+inline bool may_overlap(Outcome outcome) {
+  return outcome == Outcome::lease_expired || outcome == Outcome::force_released;
+}
+
+// One hold, as lists show it.
 struct PermitInfo {
   WorkflowId id;
   RunId run_id;
@@ -58,10 +69,21 @@ struct PermitInfo {
   Time closed_at{};
   Outcome outcome = Outcome::unspecified;
   std::string cause;
+  bool possible_overlap = false;  // see may_overlap()
+  Duration age{};                 // these two of what blocks a waiter, when it was asked
+  Duration lease_left{};
 };
 BOOST_DESCRIBE_STRUCT(PermitInfo, (),
                       (id, run_id, pool, slot, fence, state, holder, holder_run_id, reason, since,
-                       deadline, closed_at, outcome, cause))
+                       deadline, closed_at, outcome, cause, possible_overlap, age, lease_left))
+
+// How many holds ended so, ever. The ledger forgets old holds but not these.
+struct OutcomeCount {
+  Outcome outcome = Outcome::unspecified;
+  std::string cause;
+  Count holds;
+};
+BOOST_DESCRIBE_STRUCT(OutcomeCount, (), (outcome, cause, holds))
 
 struct SlotInfo {
   SlotName slot;
@@ -90,20 +112,25 @@ struct PoolInfo {
   std::optional<PoolRate> rate;
   std::optional<BeliefAlert> alert;
   std::vector<SlotInfo> slots;
+  Count grants;  // ever: the sum of the outcomes, and what is held
+  std::vector<OutcomeCount> outcomes;
 };
 BOOST_DESCRIBE_STRUCT(PoolInfo, (),
                       (pool, capacity, held, waiting, configured, drained, order, rate, alert,
-                       slots))
+                       slots, grants, outcomes))
 
 struct ListPoolsResponse {
   std::vector<PoolInfo> pools;
 };
 BOOST_DESCRIBE_STRUCT(ListPoolsResponse, (), (pools))
 
+// Who wants a slot and has none. One who is backing off was refused, and asks again when its timer
+// fires or a slot is free; it has no place in line yet.
 struct WaiterInfo {
   Fence id;  // a plain number on the wire
   PoolName pool;
-  std::int32_t position = 0;  // 1 is next
+  std::string state;          // in_line or backing_off
+  std::int32_t position = 0;  // 1 is next; backing off: 0
   PermitOrder order = PermitOrder::unspecified;
   std::int32_t priority = 0;
   std::int32_t count = 0;
@@ -111,11 +138,12 @@ struct WaiterInfo {
   RunId holder_run_id;
   std::string reason;
   Time since{};
-  Time expires{};
+  Time expires{};           // leaves the line; backing off: asks again
+  std::int32_t probes = 0;  // how often its run has asked before and found no slot
 };
 BOOST_DESCRIBE_STRUCT(WaiterInfo, (),
-                      (id, pool, position, order, priority, count, holder, holder_run_id, reason,
-                       since, expires))
+                      (id, pool, state, position, order, priority, count, holder, holder_run_id,
+                       reason, since, expires, probes))
 
 struct ListWaitersResponse {
   std::vector<WaiterInfo> waiters;

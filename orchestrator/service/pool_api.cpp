@@ -6,6 +6,7 @@
 #include "orchestrator/core/validate.h"
 #include "orchestrator/protocol/ensure.h"
 #include "orchestrator/protocol/siphash.h"
+#include "orchestrator/protocol/time_text.h"
 #include "orchestrator/service/service.h"
 
 namespace permit::service {
@@ -44,6 +45,7 @@ PermitInfo Service::permit_info(const core::RunState& permit) {
   if (permit.hold_end) {
     info.outcome = permit.hold_end->outcome;
     info.cause = permit.hold_end->cause;
+    info.possible_overlap = may_overlap(info.outcome);
   }
   return info;
 }
@@ -72,11 +74,17 @@ PoolInfo Service::pool_info(Change& change, const Pools::Pool& pool) {
   for (const auto& [name, number] : holders) {
     info.slots.push_back({name, false, true, permit_info(change.run(number))});
   }
+  info.outcomes = store_.hold_counts(pool.name);
+  if (!info.outcomes.empty()) {  // the first is of those that began
+    info.grants = info.outcomes.front().holds;
+    info.outcomes.erase(info.outcomes.begin());
+  }
   return info;
 }
 
-void Service::list_pools(Done<ListPoolsResponse> done) {
-  submit_read(done, [this, done] {
+void Service::list_pools(ListPoolsRequest request, Done<ListPoolsResponse> done) {
+  submit_read(done, [this, request = std::move(request), done] {
+    check_namespace(request.namespace_);
     Change change(parts_, now_);
     ListPoolsResponse response;
     for (const auto& [name, pool] : pools_.all()) {
@@ -138,6 +146,10 @@ void Service::list_waiters(PoolRequest request, Done<ListWaitersResponse> done) 
       const auto position = static_cast<std::int32_t>(response.waiters.size()) + 1;
       response.waiters.push_back(pools_.describe(*pool, waiter, position));
     }
+    for (const auto& [id, sleeper] : pool->sleepers) {
+      if (response.waiters.size() >= waiters_max) break;
+      response.waiters.push_back(pools_.describe(*pool, Pools::as_waiter(sleeper), 0));
+    }
     reply(done, std::move(response));
   });
 }
@@ -146,14 +158,21 @@ namespace {
 
 std::string sentence_for(const std::string& reason, const WaiterInfo& waiter, std::size_t held) {
   const std::string pool = "pool " + waiter.pool.value;
+  const bool in_line = waiter.position > 0;
   if (reason == "pool_drained")
     return pool + " is drained: nothing is granted until it is undrained";
   if (reason == "no_slots") return pool + " has no slot that would do";
   if (reason == "slots_drained") return "the slots that would do are drained";
   if (reason == "rate_limited") return pool + " may not grant faster than its rate";
-  if (reason == "behind") return "those in front of it in the line have a claim on the free slots";
-  return std::to_string(held) + " slots that would do are held; position " +
-         std::to_string(waiter.position) + " in the line";
+  if (reason == "behind") {
+    return in_line ? "those in front of it in the line have a claim on the free slots"
+                   : "those in the line, or woken before it, have a claim on the free slots";
+  }
+  return std::to_string(held) + " slots that would do are held; " +
+         (in_line ? "position " + std::to_string(waiter.position) + " in the line"
+                  : "rounds that found no slot: " + std::to_string(waiter.probes) +
+                        "; it asks again at " + format_time(waiter.expires) +
+                        ", or when a slot is free");
 }
 
 }  // namespace
@@ -161,17 +180,20 @@ std::string sentence_for(const std::string& reason, const WaiterInfo& waiter, st
 void Service::why(WaiterRequest request, Done<WhyResponse> done) {
   submit_read(done, [this, request = std::move(request), done] {
     check_namespace(request.namespace_);
-    const auto [pool, waiter] = pools_.waiter(request.id.value);
-    const Pools::Why why = pools_.why(*pool, *waiter);
+    const auto [pool, waiter] = pools_.waiter_or_sleeper(request.id.value);
+    const Pools::Why why = pools_.why(*pool, waiter);
     Change change(parts_, now_);
     WhyResponse response;
-    response.waiter = pools_.describe(*pool, *waiter, pool->line.position(waiter->id));
+    response.waiter = pools_.describe(*pool, waiter, pool->line.position(waiter.id));
     response.reason = why.reason;
     for (const RunNumber number : why.blocked_by) {
       const core::RunState& permit = change.run(number);
       const Time free = core::expiration(permit);
       if (!is_set(response.latest_free) || free < response.latest_free) response.latest_free = free;
-      response.blocked_by.push_back(permit_info(permit));
+      PermitInfo blocking = permit_info(permit);
+      blocking.age = now_ - blocking.since;
+      blocking.lease_left = std::max(blocking.deadline - now_, Duration(0));
+      response.blocked_by.push_back(std::move(blocking));
     }
     response.message = sentence_for(why.reason, response.waiter, why.blocked_by.size());
     reply(done, std::move(response));

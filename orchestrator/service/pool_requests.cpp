@@ -260,6 +260,23 @@ std::pair<const Pools::Pool*, const Waiter*> Pools::waiter(std::int64_t id) {
   return {pool, pool->line.find(id)};
 }
 
+const Pools::Sleeper* Pools::find_sleeper(std::int64_t id) const {
+  const auto where = pool_of_waiter_.find(id);
+  if (where == pool_of_waiter_.end()) return nullptr;
+  const auto& sleepers = pools_.at(where->second).sleepers;
+  const auto found = sleepers.find(id);
+  return found == sleepers.end() ? nullptr : &found->second;
+}
+
+std::pair<const Pools::Pool*, Waiter> Pools::waiter_or_sleeper(std::int64_t id) {
+  load();
+  if (const Sleeper* sleeper = find_sleeper(id)) {
+    return {&pools_.at(pool_of_waiter_.at(id)), as_waiter(*sleeper)};
+  }
+  const auto [pool, waiter] = this->waiter(id);
+  return {pool, *waiter};
+}
+
 std::vector<Pools::Settled> Pools::take_settled() {
   for (const Settled& one : settled_) callers_.erase(one.ticket);
   return std::exchange(settled_, {});
@@ -280,7 +297,9 @@ Pools::Why Pools::why(const Pool& pool, const Waiter& waiter) const {
   } else if (wanted.empty()) {
     why.reason = "no_slots";
   } else if (free >= static_cast<std::size_t>(waiter.request.count)) {
-    const bool first = pool.line.begin()->first.id == waiter.id;
+    // Before one who sleeps there are the whole line and those who were woken already.
+    const bool first =
+        pool.line.empty() ? pool.woken.empty() : pool.line.begin()->first.id == waiter.id;
     why.reason = first && pool.settings.rate ? "rate_limited" : "behind";
   } else {
     why.reason = why.blocked_by.empty() ? "slots_drained" : "slots_held";
@@ -292,6 +311,7 @@ WaiterInfo Pools::describe(const Pool& pool, const Waiter& waiter, std::int32_t 
   WaiterInfo info;
   info.id = Fence{waiter.id};
   info.pool = pool.name;
+  info.state = waiter.timer_id.empty() ? "in_line" : "backing_off";
   info.position = position;
   info.order = waiter.order;
   info.priority = waiter.priority;
@@ -301,6 +321,7 @@ WaiterInfo Pools::describe(const Pool& pool, const Waiter& waiter, std::int32_t 
   info.reason = waiter.request.reason;
   info.since = waiter.since;
   info.expires = waiter.expires;
+  info.probes = waiter.probes;
   return info;
 }
 

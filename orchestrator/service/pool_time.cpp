@@ -39,17 +39,52 @@ void Pools::sleeper_changed(Change& change, const PoolName& name, const core::Ru
     it = pool.sleepers.erase(it);
   }
   for (const std::string& timer_id : asleep) {
-    Waiter row;
-    row.id = change.next_arrival();
-    row.run = run.number.value;
-    row.timer_id = timer_id;
-    row.since = change.now();
-    save(change, pool, row);
-    pool_of_waiter_[row.id] = name;
-    pool.sleepers[row.id] = {row.id, run.number, timer_id};
+    Sleeper sleeper;
+    sleeper.id = change.next_arrival();
+    sleeper.run = run.number;
+    sleeper.timer_id = timer_id;
+    sleeper.execution = run.execution();
+    sleeper.since = change.now();
+    sleeper.until = run.timers.at(timer_id).fire_time;
+    sleeper.request.pool = name;
+    sleeper.request.count = 1;
+    const auto backing_off = run.backing_off.find(name);
+    if (backing_off != run.backing_off.end()) {
+      sleeper.request = backing_off->second.request;
+      sleeper.probes = backing_off->second.probes;
+    }
+    save(change, pool, as_waiter(sleeper));
+    pool_of_waiter_[sleeper.id] = name;
+    pool.sleepers[sleeper.id] = std::move(sleeper);
   }
   if (!run.is_open()) pool.woken.erase(run.number);
   serve(change, pool);
+}
+
+Waiter Pools::as_waiter(const Sleeper& sleeper) {
+  Waiter waiter;
+  waiter.id = sleeper.id;
+  waiter.request = sleeper.request;
+  waiter.since = sleeper.since;
+  waiter.expires = sleeper.until;
+  waiter.run = sleeper.run.value;
+  waiter.parent = sleeper.execution;
+  waiter.timer_id = sleeper.timer_id;
+  waiter.probes = sleeper.probes;
+  return waiter;
+}
+
+Pools::Sleeper Pools::as_sleeper(const Waiter& row) {
+  Sleeper sleeper;
+  sleeper.id = row.id;
+  sleeper.run = RunNumber{row.run};
+  sleeper.timer_id = row.timer_id;
+  if (row.parent) sleeper.execution = *row.parent;
+  sleeper.request = row.request;
+  sleeper.probes = row.probes;
+  sleeper.since = row.since;
+  sleeper.until = row.expires;
+  return sleeper;
 }
 
 // The one that sleeps longest, of runs that are not awake already.

@@ -8,6 +8,7 @@
 #include "orchestrator/protocol/ensure.h"
 #include "orchestrator/protocol/error.h"
 #include "orchestrator/protocol/json_codec.h"
+#include "orchestrator/protocol/time_text.h"
 
 namespace permit {
 PERMIT_JSON(service::PoolSettings)
@@ -58,7 +59,7 @@ void Pools::load() {
     pool_of_waiter_[waiter.id] = row.pool;
     if (!waiter.request_id.empty()) tickets_[{row.pool, waiter.request_id}] = waiter.id;
     if (!waiter.timer_id.empty()) {
-      pool.sleepers[waiter.id] = {waiter.id, RunNumber{waiter.run}, waiter.timer_id};
+      pool.sleepers[waiter.id] = as_sleeper(waiter);
     } else if (!waiter.granted.empty()) {
       for (const std::int64_t run : waiter.granted) ticket_of_permit_[RunNumber{run}] = waiter.id;
       holding_[waiter.id] = std::move(waiter);
@@ -212,6 +213,9 @@ void Pools::request(Change& change, const core::StartChild& message) {
   waiter.workflow_task_completed_event_id = message.workflow_task_completed_event_id;
   waiter.parent = message.parent.execution;
   waiter.root = message.root;
+  const auto& backing_off = change.run(message.parent.run).backing_off;
+  const auto probes = backing_off.find(request.pool);
+  if (probes != backing_off.end()) waiter.probes = probes->second.probes;
   waiter.attributes = message.attributes;
   if (find(request.pool) == nullptr) {
     if (request.slots.empty()) {
@@ -571,6 +575,14 @@ void Pools::withdraw(Change& change, RunNumber run, std::int64_t initiated_event
 }
 
 void Pools::remove_waiter(Change& change, std::int64_t id) {
+  load();
+  if (const Sleeper* sleeper = find_sleeper(id)) {
+    throw failed_precondition(
+        "WAITER_BACKING_OFF",
+        "waiter " + std::to_string(id) + " is not in the line: it was refused, and asks again by " +
+            "itself at " + format_time(sleeper->until) + "; cancel workflow " +
+            sleeper->execution.workflow_id.value + " to stop it");
+  }
   const auto [of, found] = this->waiter(id);
   const Waiter waiter = *found;
   Pool& pool = this->pool(of->name);

@@ -51,6 +51,11 @@ class Pools {
     std::int64_t id = 0;  // of its row; the longest sleeping has the lowest
     RunNumber run;
     std::string timer_id;
+    WorkflowExecution execution;
+    PermitRequest request;  // its last one, as far as it is known
+    std::int32_t probes = 0;
+    Time since{};
+    Time until{};
   };
   struct Pool {
     PoolName name;
@@ -104,6 +109,9 @@ class Pools {
   std::int32_t waiting(const Pool& pool) const;
   // The waiter of this id and its pool. Throws Error (not_found).
   std::pair<const Pool*, const Waiter*> waiter(std::int64_t id);
+  // The same for one that is described only: a sleeper too, as if it stood in line.
+  std::pair<const Pool*, Waiter> waiter_or_sleeper(std::int64_t id);
+  static Waiter as_waiter(const Sleeper& sleeper);  // its row, too
   // Why the waiter waits, in a word of WhyResponse, and the slots it could use that are held.
   struct Why {
     std::string reason;
@@ -132,6 +140,8 @@ class Pools {
   Pool& pool(const PoolName& name);
   Pool& create(Change& change, const PoolName& name, const std::vector<SlotName>& slots);
   Pool* line_of(std::int64_t waiter);
+  const Sleeper* find_sleeper(std::int64_t id) const;
+  static Sleeper as_sleeper(const Waiter& row);
   Time expiry_of(const Waiter& waiter) const;
   void set_expiry(std::int64_t ticket);
   void save(Change& change, const Pool& pool);

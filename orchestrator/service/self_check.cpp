@@ -23,6 +23,11 @@ void check_against_store(store::Store& store, const core::RunState& state) {
   ENSURE(state.activities.size() == reloaded->activities.size());
   ENSURE(state.children.size() == reloaded->children.size());
   ENSURE(state.request_ids == reloaded->request_ids);
+  ENSURE(state.backing_off.size() == reloaded->backing_off.size());
+  for (const auto& [pool, backoff] : state.backing_off) {
+    const auto found = reloaded->backing_off.find(pool);
+    ENSURE(found != reloaded->backing_off.end() && found->second.probes == backoff.probes);
+  }
   ENSURE(state.cancel_requested == reloaded->cancel_requested);
   const auto row = store.run(state.number);
   ENSURE(row.has_value() && row->next_due == kept.next_due);
@@ -30,10 +35,21 @@ void check_against_store(store::Store& store, const core::RunState& state) {
 
 namespace {
 
+// Every grant has ended in one way, or is held.
+void check_ledger(store::Store& store, const PoolName& pool, std::size_t held) {
+  std::int64_t missing = 0;
+  for (const OutcomeCount& count : store.hold_counts(pool)) {
+    const bool began = count.outcome == Outcome::unspecified;
+    missing += began ? count.holds.value : -count.holds.value;
+  }
+  ENSURE(missing == static_cast<std::int64_t>(held));
+}
+
 void check_pools(store::Store& store, Pools& pools) {
   std::size_t held = 0;
   for (const auto& [name, pool] : pools.all()) {
     held += pool.holders.size();
+    check_ledger(store, name, pool.holders.size());
     for (const auto& [slot, number] : pool.holders) {
       const auto row = store.run(number);
       ENSURE(row && row->status == WorkflowExecutionStatus::running && row->permit);

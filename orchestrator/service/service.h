@@ -90,7 +90,7 @@ class Service {
   void forget_poll(std::int64_t id);
 
   // --- Pools and holders that are not workflows ---
-  void list_pools(Done<ListPoolsResponse> done);
+  void list_pools(ListPoolsRequest request, Done<ListPoolsResponse> done);
   void describe_pool(PoolRequest request, Done<PoolInfo> done);
   void set_pool(SetPoolRequest request, Done<PoolInfo> done);
   void delete_pool(PoolRequest request, Done<EmptyResponse> done);

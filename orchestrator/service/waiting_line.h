@@ -29,6 +29,7 @@ struct Waiter {
   std::optional<WorkflowExecution> root;
   std::optional<command::StartChildWorkflowExecution> attributes;
   std::string timer_id;
+  std::int32_t probes = 0;  // how often it was refused before
 
   // A ticket: a holder that is not a workflow.
   std::string request_id;
@@ -37,7 +38,7 @@ struct Waiter {
 };
 BOOST_DESCRIBE_STRUCT(Waiter, (),
                       (id, order, priority, request, since, expires, run, initiated_event_id,
-                       workflow_task_completed_event_id, parent, root, attributes, timer_id,
+                       workflow_task_completed_event_id, parent, root, attributes, timer_id, probes,
                        request_id, holder, granted))
 
 class WaitingLine {

@@ -78,6 +78,10 @@ struct Store::Statements {
   Statement open_run_count{database,
                            "SELECT count(*) FROM runs INDEXED BY runs_open WHERE status = 1"};
 
+  Statement hold_counts{database,
+                        "SELECT outcome, cause, sum(holds) FROM hold_counts WHERE pool = ? "
+                        "GROUP BY outcome, cause ORDER BY outcome, cause"};
+
   Statement insert_run{database, "INSERT INTO runs (" RUN_COLUMNS
                                  ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
                                  "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"};
@@ -274,6 +278,15 @@ std::int64_t Store::open_run_count() {
   auto row = sql_->open_run_count.bind();
   ENSURE(row.step());
   return row.i64(0);
+}
+
+std::vector<OutcomeCount> Store::hold_counts(const PoolName& pool) {
+  std::vector<OutcomeCount> counts;
+  for (auto row = sql_->hold_counts.bind(pool.value); row.step();) {
+    counts.push_back(
+        {static_cast<Outcome>(row.i32(0)), std::string(row.text(1)), Count{row.i64(2)}});
+  }
+  return counts;
 }
 
 // --- Writing ---

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "orchestrator/protocol/common.h"
+#include "orchestrator/protocol/pools.h"
 #include "orchestrator/store/database.h"
 
 namespace permit::store {
@@ -108,6 +108,8 @@ class Store {
   std::vector<WaiterRow> waiters();
   std::vector<RunNumber> open_permits();
   std::int64_t open_run_count();
+  // Of all time: how the pool's holds have ended, and with an unspecified outcome how many began.
+  std::vector<OutcomeCount> hold_counts(const PoolName& pool);
 
   // --- Writing ---
   void begin();

@@ -267,7 +267,7 @@ void Clients::describe() {
   request.namespace_ = "default";
   request.execution = some_run();
   world_.service().describe(request, world_.expect<DescribeWorkflowExecutionResponse>());
-  world_.service().list_pools(world_.expect<ListPoolsResponse>());
+  world_.service().list_pools({"default"}, world_.expect<ListPoolsResponse>());
 }
 
 // --- Operators ---

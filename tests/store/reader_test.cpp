@@ -497,7 +497,7 @@ TEST_CASE("the ledger shows holds, newest first") {
         R"({"id":"permit:gpu:1","runId":"run-2","pool":"gpu","slot":"1","fence":102,)"
         R"("state":"closed","holder":"trainer","holderRunId":"trainer-run","reason":"epoch 1",)"
         R"("since":"2026-08-01T12:00:02Z","closedAt":"2026-08-01T12:00:32Z",)"
-        R"("outcome":"force_released","cause":"operator"})");
+        R"("outcome":"force_released","cause":"operator","possibleOverlap":true})");
 }
 
 TEST_CASE("a hold outlives its run in the ledger") {

@@ -51,6 +51,7 @@ class Filler {
   void fill(Duration& value) { value = Duration(next() * 1001); }
   void fill(Bytes& value) { value.value = std::string("\0\xFF", 2) + std::to_string(next()); }
   void fill(Fence& value) { value.value = next(); }
+  void fill(Count& value) { value.value = next(); }
   void fill(RawJson& value) { value.text = "[" + std::to_string(next()) + ",{\"a\": null}]"; }
   void fill(Unsupported&) {}
   void fill(Ignored&) {}

@@ -58,6 +58,7 @@ const std::map<std::string, Script::Handler>& Script::handlers() {
       {"release", &Script::release},
       {"force-release", &Script::force_release},
       {"remove-waiter", &Script::remove_waiter},
+      {"why", &Script::why},
       {"advance", &Script::advance},
       {"crash", &Script::crash},
       {"restart", &Script::restart},

@@ -69,6 +69,7 @@ class Script {
   void release(Words& words);
   void force_release(Words& words);
   void remove_waiter(Words& words);
+  void why(Words& words);
 
   void advance(Words& words);
   void crash(Words& words);
@@ -115,6 +116,7 @@ class Script {
   void set_pool(Words& words);
   void print_grant(const std::string& id, const AcquireResponse& response);
   HolderRequest holder_request(Words& words);
+  WaiterRequest waiter_named(Words& words);
 
   Cluster cluster_;
   std::vector<std::string> printed_;

@@ -1,4 +1,5 @@
 // The part of Script that is about pools and holders that are not workflows.
+#include "orchestrator/protocol/time_text.h"
 #include "tests/support/event_text.h"
 #include "tests/support/script.h"
 #include "tests/support/script_commands.h"
@@ -76,11 +77,13 @@ void Script::line(Words& words) {
   if (!answer) return;
   if (answer->waiters.empty()) say("nobody waits");
   for (const WaiterInfo& waiter : answer->waiters) {
-    std::string text = std::to_string(waiter.position) + ". " + waiter.holder + " " +
-                       enum_text(waiter.order) + " priority=" + std::to_string(waiter.priority) +
-                       " count=" + std::to_string(waiter.count) +
-                       " since=" + cluster_.relative(waiter.since);
+    const bool in_line = waiter.state == "in_line";
+    std::string text = in_line ? std::to_string(waiter.position) + ". " : waiter.state + " ";
+    text += waiter.holder + " " + enum_text(waiter.order) +
+            " priority=" + std::to_string(waiter.priority) +
+            " count=" + std::to_string(waiter.count) + " since=" + cluster_.relative(waiter.since);
     if (is_set(waiter.expires)) text += " expires=" + cluster_.relative(waiter.expires);
+    if (waiter.probes > 0) text += " probes=" + std::to_string(waiter.probes);
     say(text);
   }
 }
@@ -144,7 +147,7 @@ void Script::force_release(Words& words) {
   if (info) say(cluster_.name(info->run_id) + " " + enum_text(info->outcome) + " " + info->cause);
 }
 
-void Script::remove_waiter(Words& words) {
+WaiterRequest Script::waiter_named(Words& words) {
   const PoolRequest pool{default_namespace, PoolName(words.next())};
   const std::string holder = words.next();
   const auto line = ask<ListWaitersResponse>(
@@ -153,6 +156,25 @@ void Script::remove_waiter(Words& words) {
   for (const WaiterInfo& waiter : line.value().waiters) {
     if (waiter.holder == holder) request.id = waiter.id;
   }
+  return request;
+}
+
+void Script::why(Words& words) {
+  const WaiterRequest request = waiter_named(words);
+  const auto answer =
+      ask<WhyResponse>([&](auto done) { cluster_.service().why(request, std::move(done)); });
+  if (!answer) return;
+  say(answer->reason + ": " + answer->message);
+  for (const PermitInfo& permit : answer->blocked_by) {
+    say("  " + permit.id.value + " held by " + permit.holder + " run " +
+        cluster_.name(permit.holder_run_id) + " for " + format_duration(permit.age) +
+        ", lease left " + format_duration(permit.lease_left));
+  }
+  if (is_set(answer->latest_free)) say("  free at " + cluster_.relative(answer->latest_free));
+}
+
+void Script::remove_waiter(Words& words) {
+  const WaiterRequest request = waiter_named(words);
   ask<EmptyResponse>(
       [&](auto done) { cluster_.service().remove_waiter(request, std::move(done)); });
 }

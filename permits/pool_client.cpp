@@ -1,0 +1,63 @@
+#include "permits/pool_client.h"
+
+namespace permit::permits {
+
+template <class Response, class Request>
+Response PoolClient::call(const char* name, Request request) const {
+  request.namespace_ = namespace_;
+  const std::string rpc = std::string("permit.api.v1.PermitService/") + name;
+  return worker::call<Response>(transport_, rpc, request);
+}
+
+// --- Pools ---
+
+PoolInfo PoolClient::set(SetPoolRequest request) const {
+  return call<PoolInfo>("SetPool", std::move(request));
+}
+
+PoolInfo PoolClient::describe(PoolName pool) const {
+  return call<PoolInfo>("DescribePool", PoolRequest{{}, std::move(pool)});
+}
+
+std::vector<PoolInfo> PoolClient::list() const {
+  return call<ListPoolsResponse>("ListPools", ListPoolsRequest()).pools;
+}
+
+PoolInfo PoolClient::drain(PoolName pool, SlotName slot) const {
+  return call<PoolInfo>("DrainPool", DrainRequest{{}, std::move(pool), std::move(slot)});
+}
+
+PoolInfo PoolClient::undrain(PoolName pool, SlotName slot) const {
+  return call<PoolInfo>("UndrainPool", DrainRequest{{}, std::move(pool), std::move(slot)});
+}
+
+// --- Who waits ---
+
+std::vector<WaiterInfo> PoolClient::waiters(PoolName pool) const {
+  return call<ListWaitersResponse>("ListWaiters", PoolRequest{{}, std::move(pool)}).waiters;
+}
+
+WhyResponse PoolClient::why(Fence waiter) const {
+  return call<WhyResponse>("ExplainWaiter", WaiterRequest{{}, waiter});
+}
+
+void PoolClient::remove_waiter(Fence waiter) const {
+  call<EmptyResponse>("RemoveWaiter", WaiterRequest{{}, waiter});
+}
+
+// --- Holds ---
+
+PermitInfo PoolClient::describe_permit(WorkflowId permit, RunId run) const {
+  return call<PermitInfo>("DescribePermit", PermitQuery{{}, std::move(permit), std::move(run)});
+}
+
+ListPermitsResponse PoolClient::permits(ListPermitsRequest request) const {
+  return call<ListPermitsResponse>("ListPermits", std::move(request));
+}
+
+PermitInfo PoolClient::force_release(ForceReleaseRequest request) const {
+  if (request.identity.empty()) request.identity = identity_;
+  return call<PermitInfo>("ForceReleasePermit", std::move(request));
+}
+
+}  // namespace permit::permits
