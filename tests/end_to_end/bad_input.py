@@ -792,7 +792,8 @@ def main():
         ]
         run(*[bound(case) for case in cases])
         check(server.stop() == 0, "exit code")
-        check(not server.errors, f"the server logged: {server.errors}")
+        logged = [line for line in server.errors if "no worker serves the permits" not in line]
+        check(not logged, f"the server logged: {logged}")
         print(f"{world.cases} bad requests")
 
 

@@ -35,7 +35,7 @@ fail() {
 
 start_server() {
   rm -f "$PERMIT_TESTS_DIR/server.log"
-  "$PERMIT_BIN" server start --port 0 --db-filename "$disk/permit.db" \
+  "$PERMIT_BIN" server start --no-permit-worker --port 0 --db-filename "$disk/permit.db" \
     >"$PERMIT_TESTS_DIR/server.log" 2>&1 &
   server=$!
   until url=$(sed -n 's/^API *//p' "$PERMIT_TESTS_DIR/server.log" 2>/dev/null) && [[ -n $url ]]; do
