@@ -128,8 +128,8 @@ Async<std::vector<Permit>> Semaphore::ask(Semaphore self, int count, PermitOptio
                                           Wait wait, Duration wait_timeout) {
   PermitRequest request;
   request.pool = PoolName(self.pool_);
-  request.slots.reserve(self.slots_.size());
-  for (const std::string& slot : self.shuffled_slots()) request.slots.emplace_back(slot);
+  const std::vector<std::string> drawn = self.shuffled_slots();
+  request.slots.assign(drawn.begin(), drawn.end());
   request.count = count;
   request.lease = options.lease();
   request.max_hold = options.max_hold();
