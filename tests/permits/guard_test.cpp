@@ -172,6 +172,40 @@ TEST_CASE("A terminated holder's permit ends in that commit") {
   CHECK(PermitWorld::outcome(world.permit_run("permit:gpu:0")) == Outcome::holder_closed);
 }
 
+namespace {
+
+bool bug_is_fixed = false;
+
+Async<std::string> section_with_bug(Workflow workflow) {
+  const Semaphore gpus(workflow, "gpu", 1);
+  const auto options = PermitOptions().lease(10h);
+  const auto body = [](Workflow inside, const Permit& permit) -> Async<std::string> {
+    co_await inside.sleep(1min);
+    if (!bug_is_fixed) throw std::out_of_range("a bug");
+    co_await inside.sleep(1min);
+    co_return permit.is_held() ? "held" : "lost";
+  };
+  const std::string result = co_await gpus.with_permit(options, body);
+  co_return result;
+}
+
+}  // namespace
+
+TEST_CASE("A bug in a section fails its task; once it is fixed, the run goes on with its permit") {
+  for (const std::size_t cache : {0U, 1'000U}) {
+    bug_is_fixed = false;
+    PermitWorld world(section_with_bug, cache);
+    const auto run = world.start("buggy");
+    world.environment->advance(5min);
+    CHECK(world.permit_run("permit:gpu:0").query<bool>("held"));
+    CHECK(PermitWorld::events_of(run).at("WorkflowTaskFailed") == 1);
+    bug_is_fixed = true;
+    world.environment->restart_worker();
+    CHECK(run.result() == "held");
+    CHECK(PermitWorld::outcome(world.permit_run("permit:gpu:0")) == Outcome::released);
+  }
+}
+
 // --- Renewing ---
 
 namespace {
