@@ -293,6 +293,46 @@ TEST_CASE("An activity under a permit that stops beating fails, and the slot is 
   CHECK(PermitWorld::outcome(world.permit_run("permit:gpu:0")) == Outcome::released);
 }
 
+namespace {
+
+Async<std::string> activity_under(Workflow workflow, int kind) {
+  const Semaphore gpus(workflow, "gpu", 1);
+  PermitOptions options;
+  if (kind == 0) options.plain().lease(10min);
+  if (kind == 1) options.fair().lease(5min).max_hold(10min);
+  if (kind == 2) options.fair().lease(10min).renewed_by_heartbeats(false);
+  const Permit permit = co_await gpus.acquire(options);
+  const auto under = permit.cover(ActivityOptions().start_to_close(3h).heartbeat(1min));
+  co_await workflow.execute_activity(work, under, permit.slot());
+  co_return "done";
+}
+
+}  // namespace
+
+TEST_CASE("An activity is to end before its permit must, also if its workflow was told late") {
+  PermitWorld world(activity_under);
+  world.registry.workflow(flow, keep_for_an_hour);
+  world.registry.activity(work, [](ActivityContext&, std::string slot) { return slot; });
+  const auto limit_of = [](const PermitWorld::Run& run) {
+    return PermitWorld::all<event::ActivityTaskScheduled>(run).at(0).schedule_to_close_timeout;
+  };
+  const auto plain = world.start("plain", 0);
+  CHECK(plain.result() == "done");
+  CHECK(limit_of(plain) == 10min - 1s);  // its heartbeats cannot renew it
+  for (const int kind : {1, 2}) {
+    const auto keeper = world.start("keeper");
+    world.environment->settle();
+    const auto late = world.start("late", kind);
+    world.environment->settle();
+    world.environment->stop_worker();
+    keeper.terminate("makes way");
+    world.environment->advance(4min);
+    world.environment->restart_worker();
+    CHECK(late.result() == "done");
+    CHECK(limit_of(late) == 6min - 1s);
+  }
+}
+
 // --- The old guard ---
 
 namespace {
