@@ -333,6 +333,40 @@ TEST_CASE("An activity is to end before its permit must, also if its workflow wa
   }
 }
 
+namespace {
+
+Async<std::string> renewed_from_outside(Workflow workflow) {
+  const Semaphore gpus(workflow, "gpu", 1);
+  const Permit permit = co_await gpus.acquire();
+  bool done = false;
+  workflow.on_signal("done", [&done] { done = true; });
+  const auto is_done = [&done] { return done; };
+  co_await workflow.wait_until(is_done);
+  const std::optional<Time> renewed = co_await permit.renew();
+  const std::optional<Outcome> outcome = co_await permit.release();
+  co_return std::string(renewed ? "renewed" : "full") +
+      (outcome == Outcome::released ? ", released" : ", not released");
+}
+
+}  // namespace
+
+TEST_CASE("A permit that has taken all the signals a run may take can still be released") {
+  PermitWorld world(renewed_from_outside);
+  const auto run = world.start("renewed");
+  world.environment->settle();
+  const auto execution =
+      world.permit_run("permit:gpu:0").describe().workflow_execution_info.execution;
+  const auto permit = world.environment->client().run_of<std::string>(execution);
+  world.environment->stop_worker();  // which would see each
+  for (int i = 0; i < 10'000; ++i) permit.signal("renew");
+  world.environment->advance(1min);
+  CHECK_THROWS_WITH_AS(permit.signal("renew"), doctest::Contains("has taken its 10000 signals"),
+                       Error);
+  world.environment->restart_worker();
+  run.signal("done");
+  CHECK(run.result() == "full, released");
+}
+
 // --- The old guard ---
 
 namespace {
