@@ -274,6 +274,7 @@ Async<std::optional<Permit>> Semaphore::try_one(Semaphore self, PermitOptions op
   if (options.is_plain()) {
     permits = co_await probe(self, options);
   } else {
+    options.any();  // a fair request always waits
     try {
       permits = co_await ask(self, 1, options, Wait::no, Duration(0));
     } catch (const ChildNotStarted& refused) {

@@ -200,6 +200,31 @@ TEST_CASE("Who gives up waiting and goes on holds nothing") {
   CHECK(PermitWorld::outcome(world.permit_run("permit:gpu:0")) == Outcome::released);
 }
 
+namespace {
+
+Async<std::string> tries(Workflow workflow, int kind) {
+  const Semaphore gpus(workflow, "gpu", 1);
+  PermitOptions options;
+  if (kind == 1) options.fair();
+  if (kind == 2) options.plain();
+  const std::optional<Permit> permit = co_await gpus.try_acquire(options);
+  const bool waited = workflow.now() > workflow.start_time();
+  co_return std::string(permit ? "granted" : "none") + (waited ? ", late" : "");
+}
+
+}  // namespace
+
+TEST_CASE("try_acquire does not wait, whatever the order") {
+  PermitWorld world(tries);
+  world.registry.workflow(flow, holder);
+  const auto holding = world.start("holder");
+  world.environment->settle();
+  for (const int kind : {0, 1, 2}) CHECK(world.start("none", kind).result() == "none");
+  holding.signal("done");
+  holding.result();
+  for (const int kind : {0, 1, 2}) CHECK(world.start("granted", kind).result() == "granted");
+}
+
 // --- The draw ---
 
 namespace {
