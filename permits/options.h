@@ -45,7 +45,8 @@ class PermitOptions {
     backoff_max_ = max;
     return set(backoff_, first);
   }
-  // Slot by slot, with pauses and no help from the server: what also works against Temporal.
+  // Slot by slot, with pauses and no help from the server: what also works against Temporal. Such a
+  // permit cannot be renewed.
   PermitOptions& plain() {
     plain_ = true;
     return *this;

@@ -34,9 +34,18 @@ struct Held::Hold {
         slot(slot_of(child.id())),
         since(workflow.now()),
         deadline(child.deadline()) {
-    if (!options.is_plain()) return;
-    // The server knows the timeout of the run only, not the lease in its input.
-    deadline = deadline == Time{} ? since + options.lease() : deadline - grace_of(options.lease());
+    Duration first = options.lease();
+    if (options.is_plain()) {
+      // The server knows the timeout of the run only, not the lease in its input.
+      if (deadline != Time{}) deadline -= grace_of(options.lease());
+    } else if (options.max_hold().count() > 0) {
+      first = std::min(first, options.max_hold());
+    }
+    if (deadline == Time{}) {
+      deadline = since + first;
+    } else {
+      since = deadline - first;  // this task may have begun long after the grant
+    }
   }
 
   Workflow workflow;  // shielded: what it does is done all the same
@@ -63,7 +72,7 @@ std::optional<Outcome> Held::loss() const { return hold_->loss; }
 
 ActivityOptions Held::cover(ActivityOptions options) const {
   const PermitOptions& terms = hold_->options;
-  const bool renewed = terms.is_renewed_by_heartbeats();
+  const bool renewed = terms.is_renewed_by_heartbeats() && !terms.is_plain();
   if (renewed) options.under_permit(run_id());
   if (!options.command().retry_policy) options.retry(1);
   if (options.command().schedule_to_close_timeout.count() == 0) {

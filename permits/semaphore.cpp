@@ -35,6 +35,17 @@ void check_name(const char* what, const std::string& name) {
                       " is not 1 to 64 characters of A-Z a-z 0-9 . _ -");
 }
 
+// As the server checks it: what it refuses would fail the task, again and again.
+void check_text(const char* what, const std::string& text, std::size_t low = 0) {
+  constexpr std::size_t high = 255;
+  const bool clean = std::none_of(text.begin(), text.end(), [](char c) {
+    return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+  });
+  if (clean && text.size() >= low && text.size() <= high) return;
+  throw InvalidPermit(std::string(what) + " " + quoted(text) + " is not " + std::to_string(low) +
+                      " to " + std::to_string(high) + " bytes without control characters");
+}
+
 void check_range(const char* what, PermitOptions::Seconds value, PermitOptions::Seconds low) {
   constexpr PermitOptions::Seconds year = std::chrono::hours(24 * 365);
   if (std::isfinite(value.count()) && value >= low && value <= year) return;
@@ -69,6 +80,14 @@ void PermitOptions::check() const {
   if (plain_ && order_ == PermitOrder::fair) {
     throw InvalidPermit("a fair order is kept by the server; it cannot be plain as well");
   }
+  if (reason_.size() > 1'000 || labels_.size() > 32) {
+    throw InvalidPermit("at most 1000 bytes of reason and 32 labels are taken");
+  }
+  for (const auto& [key, value] : labels_) {
+    check_text("label", key, 1);
+    check_text("label value", value);
+  }
+  check_text("task queue", task_queue_);
 }
 
 Semaphore::Semaphore(Workflow workflow, std::string pool)
@@ -97,7 +116,9 @@ Semaphore::Semaphore(Workflow workflow, std::string pool, std::vector<std::strin
 
 void Semaphore::check(int count, const PermitOptions& options) const {
   options.check();
-  if (count < 1) throw InvalidPermit("a count of " + std::to_string(count) + " is not 1 or more");
+  if (count < 1 || count > 10'000) {
+    throw InvalidPermit("a count of " + std::to_string(count) + " is not between 1 and 10000");
+  }
   if (!options.is_plain()) return;
   if (count > 1) throw InvalidPermit("several slots at once take the server; they cannot be plain");
   if (slots_.empty()) throw InvalidPermit("plain needs to be told what slots there are");
@@ -254,6 +275,7 @@ Async<std::optional<Permit>> Semaphore::try_one(Semaphore self, PermitOptions op
   if (options.is_plain()) {
     permits = co_await probe(self, options);
   } else {
+    options.any();  // a fair request always waits
     try {
       permits = co_await ask(self, 1, options, Wait::no, Duration(0));
     } catch (const ChildNotStarted& refused) {

@@ -103,7 +103,8 @@ auto Semaphore::run_with_permit(Semaphore self, PermitOptions options, Body body
     } else {
       result = co_await work;
     }
-  } catch (...) {
+  } catch (const worker::Failed&) {
+    // Nothing else: what fails the task must do so here, before a release is on record.
     thrown = std::current_exception();
   }
   const std::optional<Outcome> loss = permit.loss();

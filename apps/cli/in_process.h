@@ -3,6 +3,7 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -13,17 +14,20 @@ namespace permit::cli {
 
 class InProcessTransport : public worker::Transport {
  public:
-  // Both outlive it, and `io` runs as long as anybody calls.
-  InProcessTransport(boost::asio::io_context& io, http::Routes& routes)
-      : io_(io), routes_(routes) {}
+  // Both outlive it, and `io` runs as long as anybody calls, or until close().
+  InProcessTransport(boost::asio::io_context& io, http::Routes& routes);
 
   std::string call(std::string_view rpc, const std::string& request) override;
+  // Nobody answers any more: calls fail, those that wait and those to come. From any thread.
+  void close();
 
  private:
+  struct Waiting;
   class Exchange;
 
   boost::asio::io_context& io_;
   http::Routes& routes_;
+  const std::shared_ptr<Waiting> waiting_;  // exchanges may outlive this
 };
 
 }  // namespace permit::cli

@@ -100,7 +100,12 @@ class Server {
       if (!error) stopping_ = true;
     });
     if (permit_worker_) permit_worker_->start();
-    while (!stopping_) turn();
+    try {
+      while (!stopping_) turn();
+    } catch (...) {
+      transport_.close();  // or the worker would wait for answers as it goes
+      throw;
+    }
     stop_permit_worker();
     stop();
   }
@@ -171,7 +176,13 @@ class Server {
       permit_worker_->stop();
       asio::post(io_, [&] { stopped = true; });
     });
-    while (!stopped) turn();
+    try {
+      while (!stopped) turn();
+    } catch (...) {
+      transport_.close();
+      stopper.join();
+      throw;
+    }
     stopper.join();
   }
 

@@ -47,6 +47,11 @@ Taken signal(Transition& run, event::WorkflowExecutionSignaled signal, const Lim
   if (!signal.request_id.empty() && state.request_ids.contains(signal.request_id)) {
     return Taken::already;
   }
+  // Ends the run, so it is no matter how many there were.
+  if (signal.signal_name == "release" && state.is_managed_permit() && !lease_has_ended(state)) {
+    release(run, std::move(signal));
+    return Taken::yes;
+  }
   const auto& buffered = state.volatile_state.buffered;
   const auto signals = state.signals_received + static_cast<std::int64_t>(buffered.size());
   if (signals >= limits.signals_max) {
@@ -54,11 +59,7 @@ Taken signal(Transition& run, event::WorkflowExecutionSignaled signal, const Lim
         "SIGNALS_LIMIT", "workflow " + state.workflow_id.value + " has taken its " +
                              std::to_string(limits.signals_max) + " signals; continue it as new");
   }
-  if (signal.signal_name == "release" && state.is_managed_permit() && !lease_has_ended(state)) {
-    release(run, std::move(signal));
-  } else {
-    run.receive(std::move(signal));
-  }
+  run.receive(std::move(signal));
   return Taken::yes;
 }
 

@@ -144,12 +144,12 @@ void Change::deliver(core::SignalRun& message) {
 
 std::optional<Time> Change::signal(core::RunState& target,
                                    event::WorkflowExecutionSignaled signaled) {
-  std::optional<Time> renewed;
-  if (signaled.signal_name == "renew" && target.is_managed_permit()) {
-    renewed = core::renew(target, now(), std::nullopt);
-  }
-  step(target, [&](core::Transition& t) { core::signal(t, std::move(signaled), limits()); });
-  return renewed;
+  const bool renews = signaled.signal_name == "renew" && target.is_managed_permit();
+  core::Taken taken = core::Taken::already;
+  step(target,
+       [&](core::Transition& t) { taken = core::signal(t, std::move(signaled), limits()); });
+  if (!renews || taken == core::Taken::already) return std::nullopt;
+  return core::renew(target, now(), std::nullopt);
 }
 
 void Change::deliver(core::CancelRun& message) {

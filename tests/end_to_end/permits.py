@@ -5,11 +5,12 @@ import datetime
 import random
 import signal
 import socketserver
+import sqlite3
 import subprocess
 import threading
 import time
 
-from support import BINARY, Server, Worker, check, directory, eventually, run
+from support import BINARY, Server, Unknown, Worker, check, directory, eventually, run
 
 SEED = 1
 
@@ -193,8 +194,29 @@ def without_a_permit_worker_the_backstop_frees_and_readyz_says_so():
     overseer.close()
 
 
+def a_server_that_loses_its_database_exits_with_its_permit_worker():
+    database = directory() / "lost.db"
+    with Server(database, permit_worker=True) as server:
+        client = server.client()
+        client.put("/pools/gpu", {"capacity": 1})
+        other = sqlite3.connect(database, timeout=10)
+        other.execute("UPDATE server SET epoch = epoch + 1")  # as a second server would
+        other.commit()
+        other.close()
+        try:
+            client.put("/pools/gpu", {"capacity": 2})
+            check(False, "a server without its database answered")
+        except Unknown:
+            pass  # it stops without an answer
+        check(server.process.wait(timeout=10) == 1, server.process.returncode)
+        eventually(lambda: server.errors, "its reason")
+        check("another server" in server.errors[-1], server.errors)
+        server.errors.clear()
+
+
 run(
     nobody_sees_two_in_a_slot_whoever_dies,
     every_ending_is_told_apart,
     without_a_permit_worker_the_backstop_frees_and_readyz_says_so,
+    a_server_that_loses_its_database_exits_with_its_permit_worker,
 )

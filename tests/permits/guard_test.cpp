@@ -174,6 +174,40 @@ TEST_CASE("A terminated holder's permit ends in that commit") {
   CHECK(PermitWorld::outcome(world.permit_run("permit:gpu:0")) == Outcome::holder_closed);
 }
 
+namespace {
+
+bool bug_is_fixed = false;
+
+Async<std::string> section_with_bug(Workflow workflow) {
+  const Semaphore gpus(workflow, "gpu", 1);
+  const auto options = PermitOptions().lease(10h);
+  const auto body = [](Workflow inside, const Permit& permit) -> Async<std::string> {
+    co_await inside.sleep(1min);
+    if (!bug_is_fixed) throw std::out_of_range("a bug");
+    co_await inside.sleep(1min);
+    co_return permit.is_held() ? "held" : "lost";
+  };
+  const std::string result = co_await gpus.with_permit(options, body);
+  co_return result;
+}
+
+}  // namespace
+
+TEST_CASE("A bug in a section fails its task; once it is fixed, the run goes on with its permit") {
+  for (const std::size_t cache : {0U, 1'000U}) {
+    bug_is_fixed = false;
+    PermitWorld world(section_with_bug, cache);
+    const auto run = world.start("buggy");
+    world.environment->advance(5min);
+    CHECK(world.permit_run("permit:gpu:0").query<bool>("held"));
+    CHECK(PermitWorld::events_of(run).at("WorkflowTaskFailed") == 1);
+    bug_is_fixed = true;
+    world.environment->restart_worker();
+    CHECK(run.result() == "held");
+    CHECK(PermitWorld::outcome(world.permit_run("permit:gpu:0")) == Outcome::released);
+  }
+}
+
 // --- Renewing ---
 
 namespace {
@@ -259,6 +293,80 @@ TEST_CASE("An activity under a permit that stops beating fails, and the slot is 
                        WorkflowFailed);
   CHECK(attempts == 1);
   CHECK(PermitWorld::outcome(world.permit_run("permit:gpu:0")) == Outcome::released);
+}
+
+namespace {
+
+Async<std::string> activity_under(Workflow workflow, int kind) {
+  const Semaphore gpus(workflow, "gpu", 1);
+  PermitOptions options;
+  if (kind == 0) options.plain().lease(10min);
+  if (kind == 1) options.fair().lease(5min).max_hold(10min);
+  if (kind == 2) options.fair().lease(10min).renewed_by_heartbeats(false);
+  const Permit permit = co_await gpus.acquire(options);
+  const auto under = permit.cover(ActivityOptions().start_to_close(3h).heartbeat(1min));
+  co_await workflow.execute_activity(work, under, permit.slot());
+  co_return "done";
+}
+
+}  // namespace
+
+TEST_CASE("An activity is to end before its permit must, also if its workflow was told late") {
+  PermitWorld world(activity_under);
+  world.registry.workflow(flow, keep_for_an_hour);
+  world.registry.activity(work, [](ActivityContext&, std::string slot) { return slot; });
+  const auto limit_of = [](const PermitWorld::Run& run) {
+    return PermitWorld::all<event::ActivityTaskScheduled>(run).at(0).schedule_to_close_timeout;
+  };
+  const auto plain = world.start("plain", 0);
+  CHECK(plain.result() == "done");
+  CHECK(limit_of(plain) == 10min - 1s);  // its heartbeats cannot renew it
+  for (const int kind : {1, 2}) {
+    const auto keeper = world.start("keeper");
+    world.environment->settle();
+    const auto late = world.start("late", kind);
+    world.environment->settle();
+    world.environment->stop_worker();
+    keeper.terminate("makes way");
+    world.environment->advance(4min);
+    world.environment->restart_worker();
+    CHECK(late.result() == "done");
+    CHECK(limit_of(late) == 6min - 1s);
+  }
+}
+
+namespace {
+
+Async<std::string> renewed_from_outside(Workflow workflow) {
+  const Semaphore gpus(workflow, "gpu", 1);
+  const Permit permit = co_await gpus.acquire();
+  bool done = false;
+  workflow.on_signal("done", [&done] { done = true; });
+  const auto is_done = [&done] { return done; };
+  co_await workflow.wait_until(is_done);
+  const std::optional<Time> renewed = co_await permit.renew();
+  const std::optional<Outcome> outcome = co_await permit.release();
+  co_return std::string(renewed ? "renewed" : "full") +
+      (outcome == Outcome::released ? ", released" : ", not released");
+}
+
+}  // namespace
+
+TEST_CASE("A permit that has taken all the signals a run may take can still be released") {
+  PermitWorld world(renewed_from_outside);
+  const auto run = world.start("renewed");
+  world.environment->settle();
+  const auto execution =
+      world.permit_run("permit:gpu:0").describe().workflow_execution_info.execution;
+  const auto permit = world.environment->client().run_of<std::string>(execution);
+  world.environment->stop_worker();  // which would see each
+  for (int i = 0; i < 10'000; ++i) permit.signal("renew");
+  world.environment->advance(1min);
+  CHECK_THROWS_WITH_AS(permit.signal("renew"), doctest::Contains("has taken its 10000 signals"),
+                       Error);
+  world.environment->restart_worker();
+  run.signal("done");
+  CHECK(run.result() == "full, released");
 }
 
 // --- The old guard ---

@@ -200,6 +200,31 @@ TEST_CASE("Who gives up waiting and goes on holds nothing") {
   CHECK(PermitWorld::outcome(world.permit_run("permit:gpu:0")) == Outcome::released);
 }
 
+namespace {
+
+Async<std::string> tries(Workflow workflow, int kind) {
+  const Semaphore gpus(workflow, "gpu", 1);
+  PermitOptions options;
+  if (kind == 1) options.fair();
+  if (kind == 2) options.plain();
+  const std::optional<Permit> permit = co_await gpus.try_acquire(options);
+  const bool waited = workflow.now() > workflow.start_time();
+  co_return std::string(permit ? "granted" : "none") + (waited ? ", late" : "");
+}
+
+}  // namespace
+
+TEST_CASE("try_acquire does not wait, whatever the order") {
+  PermitWorld world(tries);
+  world.registry.workflow(flow, holder);
+  const auto holding = world.start("holder");
+  world.environment->settle();
+  for (const int kind : {0, 1, 2}) CHECK(world.start("none", kind).result() == "none");
+  holding.signal("done");
+  holding.result();
+  for (const int kind : {0, 1, 2}) CHECK(world.start("granted", kind).result() == "granted");
+}
+
 // --- The draw ---
 
 namespace {
@@ -305,7 +330,12 @@ Async<std::string> invalid(Workflow workflow, int kind) {
     if (kind == 13) options.priority(6);
     if (kind == 14) options.plain().fair();
     if (kind == 15) options.plain();
-    const int count = kind == 15 ? 2 : kind == 16 ? 0 : 1;
+    if (kind == 18) options.reason(std::string(1'001, 'x'));
+    if (kind == 19) options.label("", "x");
+    if (kind == 20) options.label("x", "a\nb");
+    if (kind == 21) options.task_queue(std::string(256, 'x'));
+    for (int i = 0; kind == 22 && i < 33; ++i) options.label("label" + std::to_string(i), "x");
+    const int count = kind == 15 ? 2 : kind == 16 ? 0 : kind == 17 ? 10'001 : 1;
     const std::vector<Permit> permits = co_await gpus.acquire_n(count, options);
     co_return "granted";
   } catch (const InvalidPermit& error) {
@@ -317,13 +347,13 @@ Async<std::string> invalid(Workflow workflow, int kind) {
 
 TEST_CASE("Invalid use throws before any command") {
   PermitWorld world(invalid);
-  for (int kind = 0; kind <= 16; ++kind) {
+  for (int kind = 0; kind <= 22; ++kind) {
     CAPTURE(kind);
     const auto run = world.start("invalid" + std::to_string(kind), kind);
     CHECK(run.result() == "InvalidPermit");
     CHECK(run.history().size() == 5);
   }
-  CHECK(world.start("valid", 17).result() == "granted");
+  CHECK(world.start("valid", 23).result() == "granted");
 }
 
 // --- Several at once ---
