@@ -150,7 +150,8 @@ Async<std::vector<Permit>> Semaphore::ask(Semaphore self, int count, PermitOptio
   PermitRequest request;
   request.pool = PoolName(self.pool_);
   const std::vector<std::string> drawn = self.shuffled_slots();
-  request.slots.assign(drawn.begin(), drawn.end());
+  request.slots.reserve(drawn.size());
+  for (const std::string& slot : drawn) request.slots.emplace_back(slot);
   request.count = count;
   request.lease = options.lease();
   request.max_hold = options.max_hold();
