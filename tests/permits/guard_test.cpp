@@ -181,7 +181,7 @@ bool bug_is_fixed = false;
 Async<std::string> section_with_bug(Workflow workflow) {
   const Semaphore gpus(workflow, "gpu", 1);
   const auto options = PermitOptions().lease(10h);
-  const auto body = [](Workflow inside, const Permit& permit) -> Async<std::string> {
+  const auto body = [](Workflow inside, Held permit) -> Async<std::string> {
     co_await inside.sleep(1min);
     if (!bug_is_fixed) throw std::out_of_range("a bug");
     co_await inside.sleep(1min);
