@@ -97,8 +97,9 @@ Semaphore::Semaphore(Workflow workflow, std::string pool)
 
 Semaphore::Semaphore(Workflow workflow, std::string pool, int capacity)
     : Semaphore(std::move(workflow), std::move(pool)) {
-  if (capacity < 1 || capacity > 1'000) {
-    throw InvalidPermit("a capacity of " + std::to_string(capacity) + " is not between 1 and 1000");
+  if (capacity < 1 || capacity > 10'000) {
+    throw InvalidPermit("a capacity of " + std::to_string(capacity) +
+                        " is not between 1 and 10000");
   }
   for (int i = 0; i < capacity; ++i) slots_.push_back(std::to_string(i));
 }
