@@ -174,30 +174,22 @@ Async<std::vector<Permit>> Semaphore::ask(Semaphore self, int count, PermitOptio
   co_return permits;
 }
 
-Async<std::vector<Permit>> Semaphore::acquire_helped(Semaphore self, int count,
-                                                     PermitOptions options) {
+// One round with the server's help. No permit: none was free, and the time to stand in line has not
+// come, or is over.
+Async<std::vector<Permit>> Semaphore::attempt(Semaphore self, int count, PermitOptions options,
+                                              int round, Duration left) {
   const bool bounded = options.timeout().count() > 0;
-  const Time end = self.workflow_.now() + options.timeout();
-  for (int round = 1;; ++round) {
-    const Duration left = end - self.workflow_.now();
-    const bool may_wait = !bounded || left.count() > 0;
-    const bool in_line = options.order() == PermitOrder::fair || round > rounds_before_line;
-    const Wait wait = in_line && may_wait ? Wait::yes : Wait::no;
-    const Duration patience = bounded && may_wait ? left : Duration(0);
-    std::vector<Permit> permits;
-    try {
-      permits = co_await ask(self, count, options, wait, patience);
-    } catch (const ChildNotStarted& refused) {
-      if (!is_taken(refused)) throw_refusal(refused);
-    }
-    if (!permits.empty()) co_return permits;
-    Duration pause = self.pause_after(round, options);
-    if (bounded) {
-      pause = std::min<Duration>(pause, end - self.workflow_.now());
-      if (pause.count() <= 0) throw_timed_out(self.pool_, options);
-    }
-    co_await self.workflow_.sleep_for_pool(pause, PoolName(self.pool_));
+  const bool may_wait = !bounded || left.count() > 0;
+  const bool in_line = options.order() == PermitOrder::fair || round > rounds_before_line;
+  const Wait wait = in_line && may_wait ? Wait::yes : Wait::no;
+  const Duration patience = bounded && may_wait ? left : Duration(0);
+  std::vector<Permit> permits;
+  try {
+    permits = co_await ask(self, count, options, wait, patience);
+  } catch (const ChildNotStarted& refused) {
+    if (!is_taken(refused)) throw_refusal(refused);
   }
+  co_return permits;
 }
 
 // --- Without the server's help ---
@@ -233,37 +225,33 @@ Async<std::vector<Permit>> Semaphore::probe(Semaphore self, PermitOptions option
   co_return permits;
 }
 
-Async<std::vector<Permit>> Semaphore::acquire_plain(Semaphore self, PermitOptions options) {
-  const bool bounded = options.timeout().count() > 0;
-  const Time end = self.workflow_.now() + options.timeout();
-  for (int round = 1;; ++round) {
-    std::vector<Permit> permits = co_await probe(self, options);
-    if (!permits.empty()) co_return permits;
-    Duration pause = self.pause_after(round, options);
-    if (bounded) {
-      pause = std::min<Duration>(pause, end - self.workflow_.now());
-      if (pause.count() <= 0) throw_timed_out(self.pool_, options);
-    }
-    co_await self.workflow_.sleep(pause);
-  }
-}
-
 // --- The ways to ask ---
 
 Async<std::vector<Permit>> Semaphore::acquire_some(Semaphore self, int count,
                                                    PermitOptions options) {
   self.check(count, options);
-  std::vector<Permit> permits;
-  if (options.is_plain()) {
-    permits = co_await acquire_plain(self, options);
-  } else {
-    permits = co_await acquire_helped(self, count, options);
+  const Workflow& workflow = self.workflow_;
+  const Time end = workflow.now() + options.timeout();
+  for (int round = 1;; ++round) {
+    std::vector<Permit> permits;
+    if (options.is_plain()) {
+      permits = co_await probe(self, options);
+    } else {
+      permits = co_await attempt(self, count, options, round, end - workflow.now());
+    }
+    for (const Permit& permit : permits) {
+      workflow.log(worker::LogLevel::info,
+                   "acquired " + permit.id() + ", fence " + std::to_string(permit.fence()));
+    }
+    if (!permits.empty()) co_return permits;
+    Duration pause = self.pause_after(round, options);
+    if (options.timeout().count() > 0) {
+      pause = std::min<Duration>(pause, end - workflow.now());
+      if (pause.count() <= 0) throw_timed_out(self.pool_, options);
+    }
+    const PoolName waker(options.is_plain() ? std::string() : self.pool_);
+    co_await workflow.sleep_for_pool(pause, waker);
   }
-  for (const Permit& permit : permits) {
-    self.workflow_.log(worker::LogLevel::info,
-                       "acquired " + permit.id() + ", fence " + std::to_string(permit.fence()));
-  }
-  co_return permits;
 }
 
 Async<Permit> Semaphore::acquire_one(Semaphore self, PermitOptions options) {

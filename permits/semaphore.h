@@ -63,9 +63,9 @@ class Semaphore {
   static worker::Async<std::optional<Permit>> try_one(Semaphore self, PermitOptions options);
   static worker::Async<std::vector<Permit>> acquire_some(Semaphore self, int count,
                                                          PermitOptions options);
-  static worker::Async<std::vector<Permit>> acquire_helped(Semaphore self, int count,
-                                                           PermitOptions options);
-  static worker::Async<std::vector<Permit>> acquire_plain(Semaphore self, PermitOptions options);
+  static worker::Async<std::vector<Permit>> attempt(Semaphore self, int count,
+                                                    PermitOptions options, int round,
+                                                    Duration left);
   static worker::Async<std::vector<Permit>> ask(Semaphore self, int count, PermitOptions options,
                                                 Wait wait, Duration wait_timeout);
   static worker::Async<std::vector<Permit>> probe(Semaphore self, PermitOptions options);
