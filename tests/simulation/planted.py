@@ -2,7 +2,7 @@
 """Puts bugs into a copy of the engine, one at a time, and counts the seeds until the simulation
 finds each. Exit 1 if one is not found.
 
-Usage: tests/simulation/planted.py [--seeds N] [--build DIRECTORY] [NUMBER...]
+Usage: tests/simulation/planted.py [--seeds N] [NUMBER...]
 
 The product itself knows nothing of this: each bug is a replacement of text, guarded by PLANTED(n),
 in a copy that is built once. A replacement whose text is gone from the tree is an error: move it
