@@ -74,6 +74,7 @@ ActivityOptions Held::cover(ActivityOptions options) const {
   const PermitOptions& terms = hold_->options;
   const bool renewed = terms.is_renewed_by_heartbeats() && !terms.is_plain();
   if (renewed) options.under_permit(run_id());
+  options.on_cancel(worker::OnCancel::wait);  // the slot is in use until it has stopped
   if (!options.command().retry_policy) options.retry(1);
   if (options.command().schedule_to_close_timeout.count() == 0) {
     Time end = hold_->deadline;

@@ -37,7 +37,7 @@ class Held {
 
   // The options of an activity that works under this permit. Its heartbeats renew the permit. It
   // ends before the permit must, and is not tried again unless the options say so: who works no
-  // longer frees the slot.
+  // longer frees the slot. A cancellation waits until it has stopped: who still works does not.
   worker::ActivityOptions cover(worker::ActivityOptions options) const;
 
   // Moves the deadline to a lease from now, within max_hold. Nothing: it is too late.

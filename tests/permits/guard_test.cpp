@@ -280,6 +280,24 @@ TEST_CASE("The heartbeats of an activity under a permit renew it, and no event i
   CHECK(world.permit_run("permit:gpu:0").history().size() == 7);
 }
 
+TEST_CASE("A canceled section keeps its slot until its activity has stopped") {
+  PermitWorld world(work_under_permit);
+  Outcome while_working = Outcome::released;
+  world.registry.activity(work, [&](ActivityContext& context, std::string) -> std::string {
+    world.environment->advance(1min);
+    WorkflowExecution execution;
+    execution.workflow_id = WorkflowId("train");
+    world.environment->client().run_of<std::string>(execution).cancel();
+    world.environment->advance(1min);
+    while_working = PermitWorld::outcome(world.permit_run("permit:gpu:0"));
+    context.heartbeat();
+    return "not told to stop";
+  });
+  CHECK_THROWS_AS(world.start("train").result(), Canceled);
+  CHECK(while_working == Outcome::unspecified);
+  CHECK(PermitWorld::outcome(world.permit_run("permit:gpu:0")) == Outcome::released);
+}
+
 TEST_CASE("An activity under a permit that stops beating fails, and the slot is free") {
   PermitWorld world(work_under_permit);
   int attempts = 0;
