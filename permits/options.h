@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -21,8 +22,11 @@ class PermitOptions {
   PermitOptions& lease(Seconds duration) { return set(lease_, duration); }
   // Renewals move the lease's end no further than this from the start. Default: no limit.
   PermitOptions& max_hold(Seconds duration) { return set(max_hold_, duration); }
-  // How long to wait for a slot; then PermitTimedOut. Default: for ever.
-  PermitOptions& timeout(Seconds duration) { return set(timeout_, duration); }
+  // How long to wait for a slot; then PermitTimedOut. Zero: one try. Default: for ever.
+  PermitOptions& timeout(Seconds duration) {
+    timeout_ = duration;
+    return *this;
+  }
 
   // In line, by priority and then by arrival.
   PermitOptions& fair() {
@@ -78,7 +82,10 @@ class PermitOptions {
 
   Duration lease() const { return rounded(lease_); }
   Duration max_hold() const { return rounded(max_hold_); }
-  Duration timeout() const { return rounded(timeout_); }
+  std::optional<Duration> timeout() const {
+    if (!timeout_) return std::nullopt;
+    return rounded(*timeout_);
+  }
   Duration backoff() const { return rounded(backoff_); }
   Duration backoff_max() const { return rounded(backoff_max_); }
   PermitOrder order() const { return order_; }
@@ -98,7 +105,7 @@ class PermitOptions {
 
   Seconds lease_ = std::chrono::minutes(10);
   Seconds max_hold_{0};
-  Seconds timeout_{0};
+  std::optional<Seconds> timeout_;
   Seconds backoff_ = std::chrono::seconds(5);
   Seconds backoff_max_ = std::chrono::seconds(60);
   PermitOrder order_ = PermitOrder::any;

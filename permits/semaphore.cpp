@@ -60,7 +60,7 @@ bool is_taken(const ChildNotStarted& refused) {
 }
 
 [[noreturn]] void throw_timed_out(const std::string& pool, const PermitOptions& options) {
-  const double seconds = std::chrono::duration<double>(options.timeout()).count();
+  const double seconds = std::chrono::duration<double>(*options.timeout()).count();
   throw PermitTimedOut("no slot of pool " + pool + " came free within " + std::to_string(seconds) +
                        " s");
 }
@@ -71,7 +71,7 @@ void PermitOptions::check() const {
   constexpr Seconds least{0.001};
   check_range("a lease", lease_, least);
   check_range("max_hold", max_hold_, Seconds(0));
-  check_range("a timeout", timeout_, Seconds(0));
+  check_range("a timeout", timeout_.value_or(Seconds(0)), Seconds(0));
   check_range("a backoff", backoff_, least);
   check_range("the longest backoff", backoff_max_, backoff_);
   if (priority_ < 0 || priority_ > 5) {
@@ -156,8 +156,9 @@ Async<std::vector<Permit>> Semaphore::ask(Semaphore self, int count, PermitOptio
   request.count = count;
   request.lease = options.lease();
   request.max_hold = options.max_hold();
-  request.order = options.order();
   request.wait = wait == Wait::yes;
+  // Who does not wait has no place in a line; a fair request always waits.
+  request.order = request.wait ? options.order() : PermitOrder::any;
   request.wait_timeout = wait_timeout;
   request.reason = options.reason();
   request.labels = options.labels();
@@ -178,7 +179,7 @@ Async<std::vector<Permit>> Semaphore::ask(Semaphore self, int count, PermitOptio
 // come, or is over.
 Async<std::vector<Permit>> Semaphore::attempt(Semaphore self, int count, PermitOptions options,
                                               int round, Duration left) {
-  const bool bounded = options.timeout().count() > 0;
+  const bool bounded = options.timeout().has_value();
   const bool may_wait = !bounded || left.count() > 0;
   const bool in_line = options.order() == PermitOrder::fair || round > rounds_before_line;
   const Wait wait = in_line && may_wait ? Wait::yes : Wait::no;
@@ -231,7 +232,7 @@ Async<std::vector<Permit>> Semaphore::acquire_some(Semaphore self, int count,
                                                    PermitOptions options) {
   self.check(count, options);
   const Workflow& workflow = self.workflow_;
-  const Time end = workflow.now() + options.timeout();
+  const Time end = workflow.now() + options.timeout().value_or(Duration(0));  // if there is one
   for (int round = 1;; ++round) {
     std::vector<Permit> permits;
     if (options.is_plain()) {
@@ -245,7 +246,7 @@ Async<std::vector<Permit>> Semaphore::acquire_some(Semaphore self, int count,
     }
     if (!permits.empty()) co_return permits;
     Duration pause = self.pause_after(round, options);
-    if (options.timeout().count() > 0) {
+    if (options.timeout()) {
       pause = std::min<Duration>(pause, end - workflow.now());
       if (pause.count() <= 0) throw_timed_out(self.pool_, options);
     }
@@ -265,7 +266,6 @@ Async<std::optional<Permit>> Semaphore::try_one(Semaphore self, PermitOptions op
   if (options.is_plain()) {
     permits = co_await probe(self, options);
   } else {
-    options.any();  // a fair request always waits
     try {
       permits = co_await ask(self, 1, options, Wait::no, Duration(0));
     } catch (const ChildNotStarted& refused) {
