@@ -169,6 +169,7 @@ Async<std::vector<Permit>> Semaphore::ask(Semaphore self, int count, PermitOptio
       self.workflow_.start_permit(std::move(request), child);
   std::vector<Child<std::string>> granted = co_await started;
   std::vector<Permit> permits;
+  permits.reserve(granted.size());
   for (Child<std::string>& one : granted) {
     permits.emplace_back(self.workflow_, std::move(one), options);
   }
