@@ -50,7 +50,8 @@ class PermitOptions {
     return set(backoff_, first);
   }
   // Slot by slot, with pauses and no help from the server: what also works against Temporal. Such a
-  // permit cannot be renewed.
+  // permit cannot be renewed. The server learns a pool's slots one by one from such callers: if
+  // others use the pool with its help, let an operator set it first.
   PermitOptions& plain() {
     plain_ = true;
     return *this;
