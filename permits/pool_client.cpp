@@ -12,6 +12,7 @@ Response PoolClient::call(const char* name, Request request) const {
 // --- Pools ---
 
 PoolInfo PoolClient::set(SetPoolRequest request) const {
+  if (request.identity.empty()) request.identity = identity_;
   return call<PoolInfo>("SetPool", std::move(request));
 }
 
@@ -23,12 +24,20 @@ std::vector<PoolInfo> PoolClient::list() const {
   return call<ListPoolsResponse>("ListPools", ListPoolsRequest()).pools;
 }
 
-PoolInfo PoolClient::drain(PoolName pool, SlotName slot) const {
-  return call<PoolInfo>("DrainPool", DrainRequest{{}, std::move(pool), std::move(slot)});
+PoolInfo PoolClient::drain(PoolName pool, SlotName slot, std::string reason) const {
+  return call<PoolInfo>(
+      "DrainPool",
+      DrainRequest{{}, std::move(pool), std::move(slot), identity_, std::move(reason)});
 }
 
-PoolInfo PoolClient::undrain(PoolName pool, SlotName slot) const {
-  return call<PoolInfo>("UndrainPool", DrainRequest{{}, std::move(pool), std::move(slot)});
+PoolInfo PoolClient::undrain(PoolName pool, SlotName slot, std::string reason) const {
+  return call<PoolInfo>(
+      "UndrainPool",
+      DrainRequest{{}, std::move(pool), std::move(slot), identity_, std::move(reason)});
+}
+
+void PoolClient::remove(PoolName pool) const {
+  call<EmptyResponse>("DeletePool", PoolRequest{{}, std::move(pool)});
 }
 
 // --- Who waits ---
@@ -41,8 +50,9 @@ WhyResponse PoolClient::why(Fence waiter) const {
   return call<WhyResponse>("ExplainWaiter", WaiterRequest{{}, waiter});
 }
 
-void PoolClient::remove_waiter(Fence waiter) const {
-  call<EmptyResponse>("RemoveWaiter", WaiterRequest{{}, waiter});
+void PoolClient::remove_waiter(Fence waiter, std::string reason) const {
+  call<EmptyResponse>("RemoveWaiter",
+                      RemoveWaiterRequest{{}, waiter, identity_, std::move(reason)});
 }
 
 // --- Holds ---
@@ -58,6 +68,16 @@ ListPermitsResponse PoolClient::permits(ListPermitsRequest request) const {
 PermitInfo PoolClient::force_release(ForceReleaseRequest request) const {
   if (request.identity.empty()) request.identity = identity_;
   return call<PermitInfo>("ForceReleasePermit", std::move(request));
+}
+
+// --- The server ---
+
+std::vector<TaskQueueInfo> PoolClient::task_queues() const {
+  return call<ListTaskQueuesResponse>("ListTaskQueues", ListTaskQueuesRequest()).queues;
+}
+
+ServerStatus PoolClient::status() const {
+  return call<ServerStatus>("GetServerStatus", GetServerStatusRequest());
 }
 
 }  // namespace permit::permits

@@ -31,15 +31,17 @@ class PoolClient {
   PoolInfo describe(PoolName pool) const;
   std::vector<PoolInfo> list() const;
   // Nothing more is granted of the slot, or of the whole pool; who holds one keeps it.
-  PoolInfo drain(PoolName pool, SlotName slot = {}) const;
-  PoolInfo undrain(PoolName pool, SlotName slot = {}) const;
+  PoolInfo drain(PoolName pool, SlotName slot = {}, std::string reason = {}) const;
+  PoolInfo undrain(PoolName pool, SlotName slot = {}, std::string reason = {}) const;
+  // Of one that nobody holds or waits for.
+  void remove(PoolName pool) const;
 
   // --- Who waits ---
   // The line, then those who are backing off.
   std::vector<WaiterInfo> waiters(PoolName pool) const;
   WhyResponse why(Fence waiter) const;
   // Of the line. Throws Error WAITER_BACKING_OFF for one who does not stand in it.
-  void remove_waiter(Fence waiter) const;
+  void remove_waiter(Fence waiter, std::string reason = {}) const;
 
   // --- Holds ---
   // Without a run id: the current or last one.
@@ -48,6 +50,10 @@ class PoolClient {
   ListPermitsResponse permits(ListPermitsRequest request) const;
   // Throws Error HOLDER_CHANGED if by now another run holds the slot than the request means.
   PermitInfo force_release(ForceReleaseRequest request) const;
+
+  // --- The server ---
+  std::vector<TaskQueueInfo> task_queues() const;
+  ServerStatus status() const;
 
  private:
   template <class Response, class Request>

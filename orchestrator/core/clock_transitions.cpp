@@ -76,6 +76,7 @@ std::optional<Time> renew(RunState& state, Time now, std::optional<Duration> lea
     wanted = std::min(wanted, state.start_time + request.max_hold);
   }
   deadline = std::max(deadline, wanted);
+  state.volatile_state.permit_renewed = now;
   return deadline;
 }
 

@@ -105,8 +105,10 @@ struct Volatile {
   std::vector<Event> buffered;  // by arrival, ids not yet given
   StickyQueue sticky;
   Time permit_deadline{};  // moved by renewals; zero: not a permit
+  Time permit_renewed{};   // the last time; zero: never
 };
-BOOST_DESCRIBE_STRUCT(Volatile, (), (workflow_task, buffered, sticky, permit_deadline))
+BOOST_DESCRIBE_STRUCT(Volatile, (),
+                      (workflow_task, buffered, sticky, permit_deadline, permit_renewed))
 
 // How a run ended, in the words of the ledger. Only permits have one.
 struct HoldEnd {

@@ -72,8 +72,11 @@ void Routes::add_pool_routes() {
     service_.list_waiters(pool_named(call), call.done<ListWaitersResponse>());
   });
   add("DELETE", N + "/waiters/{id}", [this](Call& call) {
-    service_.remove_waiter({call.variable("namespace"), waiter_id(call)},
-                           call.done<EmptyResponse>());
+    call.allow_parameters({"identity", "reason"});
+    service_.remove_waiter(
+        {call.variable("namespace"), waiter_id(call), call.parameter("identity").value_or(""),
+         call.parameter("reason").value_or("")},
+        call.done<EmptyResponse>());
   });
   add("GET", N + "/waiters/{id}/why", [this](Call& call) {
     service_.why({call.variable("namespace"), waiter_id(call)}, call.done<WhyResponse>());
@@ -103,11 +106,14 @@ void Routes::add_pool_rpcs() {
   rpc(S + "ListPools", &Service::list_pools);
   rpc(S + "DescribePool", &Service::describe_pool);
   rpc(S + "SetPool", &Service::set_pool);
+  rpc(S + "DeletePool", &Service::delete_pool);
   rpc(S + "ListWaiters", &Service::list_waiters);
   rpc(S + "ExplainWaiter", &Service::why);
   rpc(S + "RemoveWaiter", &Service::remove_waiter);
   rpc(S + "DescribePermit", &Service::describe_permit);
   rpc(S + "ForceReleasePermit", &Service::force_release);
+  rpc(S + "ListTaskQueues", &Service::list_task_queues);
+  add("POST", "/" + S + "GetServerStatus", [this](Call& call) { server_status(call); });
   add("POST", "/" + S + "DrainPool", [this](Call& call) {
     service_.drain(call.body<DrainRequest>(), service::Pools::Drain::on, call.done<PoolInfo>());
   });
@@ -137,8 +143,6 @@ void Routes::acquire(Call& call, AcquireRequest request) {
 }
 
 namespace {
-
-constexpr const char* server_version = "0.1.0";
 
 DescribeNamespaceResponse the_namespace(const Routes::ServerInfo& info) {
   DescribeNamespaceResponse response;
@@ -202,6 +206,23 @@ void Routes::add_server_info_routes() {
         "GetWorkflowExecutionHistoryReverse", "RecordWorkerHeartbeat"}) {
     not_offered("POST", rpc + name, name);
   }
+}
+
+void Routes::server_status(Call& call) {
+  auto done = call.done<ServerStatus>();
+  service_.status(call.body<GetServerStatusRequest>(),
+                  [this, done](service::Result<ServerStatus> result) {
+                    if (auto* status = std::get_if<ServerStatus>(&result)) {
+                      status->version = server_version;
+                      status->store = options_.store;
+                      const std::string unready = options_.unready();
+                      status->ready = unready.empty();
+                      for (const std::string& said : {unready, options_.warning()}) {
+                        if (!said.empty()) status->warnings.push_back(said);
+                      }
+                    }
+                    done(std::move(result));
+                  });
 }
 
 void Routes::add_server_routes() {

@@ -13,7 +13,11 @@
 
 namespace permit::http {
 
+inline constexpr const char* server_version = "0.1.0";
+
 struct RouteOptions {
+  // What the server says its data is in: a file, or "memory".
+  std::string store = "memory";
   // Present with --virtual-time only: moves the clock; see AdvanceRequest.
   std::function<void(AdvanceRequest, service::Done<AdvanceResponse>)> advance;
   // Whether the server is ready to serve; and if not, why.
@@ -57,6 +61,7 @@ class Routes {
   void add_server_info_routes();
   void history(Call& call, GetWorkflowExecutionHistoryRequest request);
   void acquire(Call& call, AcquireRequest request);
+  void server_status(Call& call);
   template <class Request>
   Request of_activity(Call& call);
   template <class Request, class Response>

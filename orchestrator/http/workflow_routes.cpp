@@ -148,10 +148,12 @@ void Routes::add_list_routes() {
                       call.done<CountWorkflowExecutionsResponse>());
   });
   add("GET", N + "/permits", [this](Call& call) {
-    call.allow_parameters({"pool", "state", "outcome", "since", "pageSize", "nextPageToken"});
+    call.allow_parameters(
+        {"pool", "slot", "state", "outcome", "since", "pageSize", "nextPageToken"});
     ListPermitsRequest request;
     request.namespace_ = call.variable("namespace");
     request.pool = PoolName(call.parameter("pool").value_or(""));
+    request.slot = SlotName(call.parameter("slot").value_or(""));
     request.state = call.parameter("state").value_or("");
     request.outcome = outcome_named(call.parameter("outcome").value_or(""));
     if (const auto since = call.parameter("since")) request.since = time_parameter(*since);

@@ -121,7 +121,8 @@ struct PermitGrant {
   SlotName slot;
   Fence fence;
   Time deadline;
+  Time requested_at{};  // when it joined the line; absent: granted at once
 };
-BOOST_DESCRIBE_STRUCT(PermitGrant, (), (pool, slot, fence, deadline))
+BOOST_DESCRIBE_STRUCT(PermitGrant, (), (pool, slot, fence, deadline, requested_at))
 
 }  // namespace permit

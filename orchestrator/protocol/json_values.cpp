@@ -10,6 +10,7 @@
 #include "orchestrator/protocol/base64.h"
 #include "orchestrator/protocol/ensure.h"
 #include "orchestrator/protocol/json_text.h"
+#include "orchestrator/protocol/nearest.h"
 #include "orchestrator/protocol/time_text.h"
 
 namespace permit {
@@ -66,20 +67,6 @@ bool is_same_word(std::string_view a, std::string_view b) {
     a.remove_prefix(1);
     b.remove_prefix(1);
   }
-}
-
-// How many letters to insert, drop or change to make `a` of `b` (Levenshtein).
-std::size_t distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i);
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t change = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = std::exchange(row[j], std::min({row[j] + 1, row[j - 1] + 1, change}));
-    }
-  }
-  return row[b.size()];
 }
 
 // Some exports have this for no time at all.
@@ -268,7 +255,7 @@ void unknown_field(JsonReader& reader, std::string_view key, StructCodec codec) 
   std::string_view meant;
   for (const FieldCodec& field : codec) {
     if (key.size() > field.name().size() + nearest) continue;
-    const std::size_t far = distance(key, field.name());
+    const std::size_t far = edit_distance(key, field.name());
     if (far < nearest && far < key.size()) {
       nearest = far;
       meant = field.name();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "orchestrator/protocol/common.h"
+#include "orchestrator/protocol/request.h"
 
 namespace permit {
 
@@ -26,8 +27,13 @@ struct SetPoolRequest {
   std::optional<std::vector<SlotName>> slots;
   PermitOrder order = PermitOrder::unspecified;  // overrides the callers'; absent: theirs
   std::optional<PoolRate> rate;
+  // What each slot stands for, such as the id of a GPU. Given, it replaces what was known.
+  std::optional<std::map<std::string, std::string>> devices;
+  std::string identity;  // who sets it, and why: both go on record, see PoolChange
+  std::string reason;
 };
-BOOST_DESCRIBE_STRUCT(SetPoolRequest, (), (namespace_, pool, capacity, slots, order, rate))
+BOOST_DESCRIBE_STRUCT(SetPoolRequest, (),
+                      (namespace_, pool, capacity, slots, order, rate, devices, identity, reason))
 
 struct PoolRequest {
   std::string namespace_;
@@ -44,8 +50,19 @@ struct DrainRequest {
   std::string namespace_;
   PoolName pool;
   SlotName slot;  // absent: the whole pool
+  std::string identity{};
+  std::string reason{};
 };
-BOOST_DESCRIBE_STRUCT(DrainRequest, (), (namespace_, pool, slot))
+BOOST_DESCRIBE_STRUCT(DrainRequest, (), (namespace_, pool, slot, identity, reason))
+
+// What an operator did to a pool. A pool remembers the last 50.
+struct PoolChange {
+  Time at{};
+  std::string what;  // a sentence: "drained slot 2"
+  std::string by;
+  std::string reason;
+};
+BOOST_DESCRIBE_STRUCT(PoolChange, (), (at, what, by, reason))
 
 // Whether a hold that ended like this may overlap the next one in real time: its holder had not
 // given the slot back, and may have worked on.
@@ -53,7 +70,21 @@ inline bool may_overlap(Outcome outcome) {
   return outcome == Outcome::lease_expired || outcome == Outcome::force_released;
 }
 
-// One hold, as lists show it.
+// The work that a workflow does under its permit: the activity whose heartbeats renew it.
+struct HolderActivity {
+  std::string activity_id;
+  std::string activity_type;
+  std::int32_t attempt = 0;
+  std::string worker;  // who has it; absent: nobody at the moment
+  Time last_heartbeat{};
+  std::optional<Payloads> heartbeat_details;
+};
+BOOST_DESCRIBE_STRUCT(HolderActivity, (),
+                      (activity_id, activity_type, attempt, worker, last_heartbeat,
+                       heartbeat_details))
+
+// One hold, as lists show it. What comes after requested_at is known while the run is kept, and not
+// part of lists of the ledger.
 struct PermitInfo {
   WorkflowId id;
   RunId run_id;
@@ -72,10 +103,17 @@ struct PermitInfo {
   bool possible_overlap = false;  // see may_overlap()
   Duration age{};                 // these two of what blocks a waiter, when it was asked
   Duration lease_left{};
+  Time requested_at{};  // when it joined the line; absent: granted at once
+  Duration lease{};
+  Duration max_hold{};
+  Time renewed_at{};
+  std::map<std::string, std::string> labels;
+  std::vector<HolderActivity> activities;
 };
 BOOST_DESCRIBE_STRUCT(PermitInfo, (),
                       (id, run_id, pool, slot, fence, state, holder, holder_run_id, reason, since,
-                       deadline, closed_at, outcome, cause, possible_overlap, age, lease_left))
+                       deadline, closed_at, outcome, cause, possible_overlap, age, lease_left,
+                       requested_at, lease, max_hold, renewed_at, labels, activities))
 
 // How many holds ended so, ever. The ledger forgets old holds but not these.
 struct OutcomeCount {
@@ -89,9 +127,10 @@ struct SlotInfo {
   SlotName slot;
   bool drained = false;
   bool leaving = false;  // no longer registered; its holder finishes
+  std::string device;    // what it stands for, if that was told
   std::optional<PermitInfo> permit;
 };
-BOOST_DESCRIBE_STRUCT(SlotInfo, (), (slot, drained, leaving, permit))
+BOOST_DESCRIBE_STRUCT(SlotInfo, (), (slot, drained, leaving, device, permit))
 
 // Callers that believe the pool to be something else than an operator has set.
 struct BeliefAlert {
@@ -114,10 +153,11 @@ struct PoolInfo {
   std::vector<SlotInfo> slots;
   Count grants;  // ever: the sum of the outcomes, and what is held
   std::vector<OutcomeCount> outcomes;
+  std::vector<PoolChange> changes;  // by operators, newest first
 };
 BOOST_DESCRIBE_STRUCT(PoolInfo, (),
                       (pool, capacity, held, waiting, configured, drained, order, rate, alert,
-                       slots, grants, outcomes))
+                       slots, grants, outcomes, changes))
 
 struct ListPoolsResponse {
   std::vector<PoolInfo> pools;
@@ -189,8 +229,9 @@ struct GrantedSlot {
   RunId run_id;
   Fence fence;
   Time deadline{};
+  std::string device;  // what the slot stands for, if that was told
 };
-BOOST_DESCRIBE_STRUCT(GrantedSlot, (), (id, slot, run_id, fence, deadline))
+BOOST_DESCRIBE_STRUCT(GrantedSlot, (), (id, slot, run_id, fence, deadline, device))
 
 struct AcquireResponse {
   PoolName pool;
@@ -230,6 +271,7 @@ BOOST_DESCRIBE_STRUCT(ForceReleaseRequest, (), (namespace_, id, run_id, fence, r
 struct ListPermitsRequest {
   std::string namespace_;
   PoolName pool;
+  SlotName slot;
   std::string state;  // held, closed; absent: both
   Outcome outcome = Outcome::unspecified;
   Time since{};
@@ -237,7 +279,7 @@ struct ListPermitsRequest {
   Bytes next_page_token;
 };
 BOOST_DESCRIBE_STRUCT(ListPermitsRequest, (),
-                      (namespace_, pool, state, outcome, since, page_size, next_page_token))
+                      (namespace_, pool, slot, state, outcome, since, page_size, next_page_token))
 
 struct ListPermitsResponse {
   std::vector<PermitInfo> permits;
@@ -257,6 +299,50 @@ struct WaiterRequest {
   Fence id;
 };
 BOOST_DESCRIBE_STRUCT(WaiterRequest, (), (namespace_, id))
+
+struct RemoveWaiterRequest {
+  std::string namespace_;
+  Fence id;
+  std::string identity{};
+  std::string reason{};
+};
+BOOST_DESCRIBE_STRUCT(RemoveWaiterRequest, (), (namespace_, id, identity, reason))
+
+// --- The server, as `permit doctor` and the page look at it ---
+
+struct TaskQueueInfo {
+  std::string name;
+  std::string kind;  // workflow, activity or sticky
+  std::int32_t backlog = 0;
+  std::vector<PollerInfo> pollers;  // of the last five minutes
+};
+BOOST_DESCRIBE_STRUCT(TaskQueueInfo, (), (name, kind, backlog, pollers))
+
+struct ListTaskQueuesRequest {
+  std::string namespace_;
+};
+BOOST_DESCRIBE_STRUCT(ListTaskQueuesRequest, (), (namespace_))
+
+struct ListTaskQueuesResponse {
+  std::vector<TaskQueueInfo> queues;
+};
+BOOST_DESCRIBE_STRUCT(ListTaskQueuesResponse, (), (queues))
+
+struct GetServerStatusRequest {
+  std::string namespace_;
+};
+BOOST_DESCRIBE_STRUCT(GetServerStatusRequest, (), (namespace_))
+
+struct ServerStatus {
+  std::string version;
+  Time now{};
+  std::string store;  // the database's file, or "memory"
+  bool ready = false;
+  std::vector<std::string> warnings;
+  std::int32_t held = 0;
+  std::int32_t waiting = 0;
+};
+BOOST_DESCRIBE_STRUCT(ServerStatus, (), (version, now, store, ready, warnings, held, waiting))
 
 // POST /api/v1/test/advance, with --virtual-time only.
 struct AdvanceRequest {

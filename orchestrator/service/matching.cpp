@@ -128,6 +128,12 @@ std::vector<std::pair<std::string, Time>> Matching::pollers(const QueueKey& key,
   return recent;
 }
 
+std::vector<Matching::QueueKey> Matching::queues() const {
+  std::vector<QueueKey> keys;
+  for (const auto& [key, queue] : queues_) keys.push_back(key);
+  return keys;
+}
+
 std::size_t Matching::backlog(const QueueKey& key) const {
   const auto queue = queues_.find(key);
   return queue == queues_.end() ? 0 : queue->second.offers.size();

@@ -66,6 +66,7 @@ class Matching {
   bool polled_since(const QueueKey& key, Time since) const;
   std::vector<std::pair<std::string, Time>> pollers(const QueueKey& key, Time since) const;
 
+  std::vector<QueueKey> queues() const;
   std::size_t backlog(const QueueKey& key) const;
   std::size_t parked() const { return where_.size(); }
 

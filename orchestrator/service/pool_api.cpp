@@ -24,7 +24,20 @@ void check_namespace(const std::string& namespace_) {
 
 // --- Describing ---
 
-PermitInfo Service::permit_info(const core::RunState& permit) {
+std::vector<HolderActivity> Service::work_under(const core::RunState& holder, const RunId& permit) {
+  std::vector<HolderActivity> work;
+  for (const auto& [id, activity] : holder.activities) {
+    if (activity.scheduled.permit_run_id != permit || activity.closed) continue;
+    const core::ActivityAttempt& attempt = activity.attempt;
+    const std::string worker = is_set(attempt.started_time) ? attempt.identity : "";
+    work.push_back({activity.scheduled.activity_id, activity.scheduled.activity_type.name,
+                    attempt.attempt, worker, attempt.last_heartbeat_time,
+                    attempt.heartbeat_details});
+  }
+  return work;
+}
+
+PermitInfo Service::permit_info(Change& change, const core::RunState& permit) {
   const event::WorkflowExecutionStarted& started = permit.started;
   PermitInfo info;
   info.id = permit.workflow_id;
@@ -38,7 +51,19 @@ PermitInfo Service::permit_info(const core::RunState& permit) {
     info.holder = started.parent_workflow_execution->workflow_id.value;
     info.holder_run_id = started.parent_workflow_execution->run_id;
   }
-  if (started.permit_request) info.reason = started.permit_request->reason;
+  if (started.permit_request) {
+    info.reason = started.permit_request->reason;
+    info.lease = started.permit_request->lease;
+    info.max_hold = started.permit_request->max_hold;
+    info.labels = started.permit_request->labels;
+  }
+  info.requested_at = started.permit->requested_at;
+  info.renewed_at = permit.volatile_state.permit_renewed;
+  if (permit.is_open() && started.parent_workflow_execution) {
+    const WorkflowExecution& parent = *started.parent_workflow_execution;
+    const core::RunState* holder = change.open_run(permit.namespace_, parent.workflow_id);
+    if (holder != nullptr) info.activities = work_under(*holder, permit.run_id);
+  }
   info.since = permit.start_time;
   info.deadline = permit.volatile_state.permit_deadline;
   info.closed_at = permit.close_time;
@@ -63,22 +88,23 @@ PoolInfo Service::pool_info(Change& change, const Pools::Pool& pool) {
   info.alert = pool.settings.alert;
   auto holders = pool.holders;
   for (const SlotSetting& setting : pool.settings.slots) {
-    SlotInfo slot{setting.slot, setting.drained, false, std::nullopt};
+    SlotInfo slot{setting.slot, setting.drained, false, setting.device, std::nullopt};
     const auto holder = holders.find(setting.slot);
     if (holder != holders.end()) {
-      slot.permit = permit_info(change.run(holder->second));
+      slot.permit = permit_info(change, change.run(holder->second));
       holders.erase(holder);
     }
     info.slots.push_back(std::move(slot));
   }
   for (const auto& [name, number] : holders) {
-    info.slots.push_back({name, false, true, permit_info(change.run(number))});
+    info.slots.push_back({name, false, true, "", permit_info(change, change.run(number))});
   }
   info.outcomes = store_.hold_counts(pool.name);
   if (!info.outcomes.empty()) {  // the first is of those that began
     info.grants = info.outcomes.front().holds;
     info.outcomes.erase(info.outcomes.begin());
   }
+  info.changes = pool.settings.changes;
   return info;
 }
 
@@ -190,7 +216,7 @@ void Service::why(WaiterRequest request, Done<WhyResponse> done) {
       const core::RunState& permit = change.run(number);
       const Time free = core::expiration(permit);
       if (!is_set(response.latest_free) || free < response.latest_free) response.latest_free = free;
-      PermitInfo blocking = permit_info(permit);
+      PermitInfo blocking = permit_info(change, permit);
       blocking.age = now_ - blocking.since;
       blocking.lease_left = std::max(blocking.deadline - now_, Duration(0));
       response.blocked_by.push_back(std::move(blocking));
@@ -200,11 +226,11 @@ void Service::why(WaiterRequest request, Done<WhyResponse> done) {
   });
 }
 
-void Service::remove_waiter(WaiterRequest request, Done<EmptyResponse> done) {
+void Service::remove_waiter(RemoveWaiterRequest request, Done<EmptyResponse> done) {
   submit(done, [this, request = std::move(request), done] {
     check_namespace(request.namespace_);
     Change change(parts_, now_);
-    pools_.remove_waiter(change, request.id.value);
+    pools_.remove_waiter(change, request);
     finish(change);
     reply(done, EmptyResponse{});
   });
@@ -228,14 +254,17 @@ AcquireResponse Service::acquire_response(const Waiter& ticket, const PoolName& 
     return response;
   }
   response.state = "granted";
+  const PoolSettings& settings = pools_.find(pool)->settings;
   response.deadline = never;
   for (const std::int64_t number : ticket.granted) {
     const core::RunState* permit = cache_.find(RunNumber{number});
     ENSURE(permit != nullptr);
     const PermitGrant& grant = *permit->started.permit;
     const Time deadline = permit->volatile_state.permit_deadline;
+    const SlotSetting* setting = settings.find(grant.slot);
+    const std::string device = setting == nullptr ? "" : setting->device;
     response.slots.push_back(
-        {permit->workflow_id, grant.slot, permit->run_id, grant.fence, deadline});
+        {permit->workflow_id, grant.slot, permit->run_id, grant.fence, deadline, device});
     response.fence = std::max(response.fence, grant.fence);
     response.deadline = std::min(response.deadline, deadline);
   }
@@ -432,7 +461,7 @@ void Service::release(HolderRequest request, Done<PermitInfo> done) {
       core::release(t, std::move(signaled));
     });
     finish(change);
-    reply(done, permit_info(permit));
+    reply(done, permit_info(change, permit));
   });
 }
 
@@ -462,7 +491,7 @@ void Service::force_release(ForceReleaseRequest request, Done<PermitInfo> done) 
     terminated.identity = request.identity;
     change.step(*permit, [&](core::Transition& t) { core::terminate(t, std::move(terminated)); });
     finish(change);
-    reply(done, permit_info(*permit));
+    reply(done, permit_info(change, *permit));
   });
 }
 
@@ -474,7 +503,19 @@ void Service::describe_permit(PermitQuery request, Done<PermitInfo> done) {
     Change change(parts_, now_);
     const core::RunState& permit = target(change, request.namespace_, {request.id, request.run_id});
     if (!permit.is_permit()) throw not_found("PERMIT_NOT_FOUND", "this run is not a permit");
-    reply(done, permit_info(permit));
+    reply(done, permit_info(change, permit));
+  });
+}
+
+void Service::status(GetServerStatusRequest, Done<ServerStatus> done) {
+  submit_read(done, [this, done] {
+    ServerStatus status;
+    status.now = now_;
+    for (const auto& [name, pool] : pools_.all()) {
+      status.held += static_cast<std::int32_t>(pool.holders.size());
+      status.waiting += pools_.waiting(pool);
+    }
+    reply(done, std::move(status));
   });
 }
 

@@ -4,44 +4,21 @@
 #include "orchestrator/core/validate.h"
 #include "orchestrator/protocol/ensure.h"
 #include "orchestrator/protocol/error.h"
+#include "orchestrator/protocol/json.h"
+#include "orchestrator/protocol/nearest.h"
 #include "orchestrator/service/pools.h"
 
 namespace permit::service {
 
-namespace {
-
-std::size_t distance(const std::string& a, const std::string& b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
-    }
-  }
-  return row[b.size()];
-}
-
-}  // namespace
-
 Error Pools::unknown(const PoolName& name) {
   load();
-  std::string nearest;
-  std::size_t best = 4;  // further away is not a misspelling
-  for (const auto& [known, pool] : pools_) {
-    const std::size_t d = distance(name.value, known.value);
-    if (d < best) {
-      best = d;
-      nearest = known.value;
-    }
-  }
-  std::string message = "there is no pool " + name.value;
-  message += nearest.empty() ? "; make it with: permit pool set " + name.value + " --capacity N"
-                             : "; did you mean " + nearest + "?";
-  return not_found("POOL_NOT_FOUND", message);
+  std::vector<std::string> known;
+  for (const auto& [pool, settings] : pools_) known.push_back(pool.value);
+  const std::optional<std::string> nearest = nearest_name(name.value, known);
+  const std::string way_out = nearest
+                                  ? "did you mean " + *nearest + "?"
+                                  : "make it with: permit pool set " + name.value + " --capacity N";
+  return not_found("POOL_NOT_FOUND", "there is no pool " + name.value + "; " + way_out);
 }
 
 // --- Tickets ---
@@ -145,6 +122,36 @@ void Pools::set_expiry(std::int64_t ticket) {
 
 // --- Operators ---
 
+const SlotSetting* PoolSettings::find(const SlotName& slot) const {
+  const auto found = std::find_if(slots.begin(), slots.end(),
+                                  [&](const SlotSetting& setting) { return setting.slot == slot; });
+  return found == slots.end() ? nullptr : &*found;
+}
+
+SlotSetting* PoolSettings::find(const SlotName& slot) {
+  return const_cast<SlotSetting*>(std::as_const(*this).find(slot));
+}
+
+namespace {
+
+bool same_rate(const std::optional<PoolRate>& a, const std::optional<PoolRate>& b) {
+  return a && b && a->per_second == b->per_second && a->burst == b->burst;
+}
+
+// "set capacity 4, order fair"
+std::string what_was_set(const SetPoolRequest& request, std::size_t slots) {
+  std::string what;
+  const auto add = [&what](const std::string& part) { what += (what.empty() ? "" : ", ") + part; };
+  if (request.capacity || request.slots) add("capacity " + std::to_string(slots));
+  if (request.order == PermitOrder::fair) add("order fair");
+  if (request.order == PermitOrder::any) add("order any");
+  if (request.rate) add("rate");
+  if (request.devices) add("devices");
+  return "set " + (what.empty() ? "nothing" : what);
+}
+
+}  // namespace
+
 void Pools::set(Change& change, const SetPoolRequest& request) {
   core::check_pool_name(request.pool);
   if (request.capacity && request.slots) {
@@ -172,19 +179,58 @@ void Pools::set(Change& change, const SetPoolRequest& request) {
     create(change, request.pool, {});
   }
   Pool& pool = this->pool(request.pool);
-  if (request.capacity || request.slots) {
-    std::map<SlotName, bool> drained;
-    for (const SlotSetting& slot : pool.settings.slots) drained[slot.slot] = slot.drained;
-    pool.settings.slots.clear();
-    for (const SlotName& name : names) pool.settings.slots.push_back({name, drained[name]});
-    pool.settings.configured = true;
-    pool.settings.alert.reset();
-  }
+  const std::string before = to_json(pool.settings);
+  if (request.capacity || request.slots) set_slots(pool, names);
   if (request.order != PermitOrder::unspecified) pool.settings.order = request.order;
-  if (request.rate) set_rate(pool, *request.rate, change.now());
+  if (request.rate && !same_rate(request.rate, pool.settings.rate)) {
+    set_rate(pool, *request.rate, change.now());
+  }
+  if (request.devices) set_devices(pool, *request.devices);
+  if (to_json(pool.settings) == before) return;  // as it was, so there is nothing to record
+  record(change, pool, {{}, what_was_set(request, names.size()), request.identity, request.reason});
   save(change, pool);
   refuse_impossible(change, pool);
   serve(change, pool);
+}
+
+// What is known of a slot that stays is kept.
+void Pools::set_slots(Pool& pool, const std::vector<SlotName>& names) {
+  std::vector<SlotSetting> slots;
+  for (const SlotName& name : names) {
+    const SlotSetting* known = pool.settings.find(name);
+    slots.push_back(known != nullptr ? *known : SlotSetting{name, false, ""});
+  }
+  pool.settings.slots = std::move(slots);
+  pool.settings.configured = true;
+  pool.settings.alert.reset();
+}
+
+void Pools::set_devices(Pool& pool, const std::map<std::string, std::string>& devices) {
+  constexpr std::size_t device_bytes_max = 256;
+  for (const auto& [slot, device] : devices) {
+    if (pool.settings.find(SlotName(slot)) == nullptr) {
+      throw not_found("SLOT_NOT_FOUND", "pool " + pool.name.value + " has no slot " + slot);
+    }
+    if (device.empty() || device.size() > device_bytes_max) {
+      throw invalid_argument("DEVICE_INVALID", "a device is named in 1 to 256 bytes");
+    }
+  }
+  for (SlotSetting& slot : pool.settings.slots) {
+    const auto device = devices.find(slot.slot.value);
+    slot.device = device == devices.end() ? "" : device->second;
+  }
+}
+
+void Pools::record(const Change& change, Pool& pool, PoolChange done) {
+  constexpr std::size_t changes_max = 50;
+  done.at = change.now();
+  core::check_optional_name(done.by, "identity", change.limits());
+  if (done.reason.size() > change.limits().reason_bytes_max) {
+    done.reason.resize(change.limits().reason_bytes_max);
+  }
+  auto& changes = pool.settings.changes;
+  changes.insert(changes.begin(), std::move(done));
+  if (changes.size() > changes_max) changes.resize(changes_max);
 }
 
 // After a change of slots: those who now ask for more than there is.
@@ -223,16 +269,16 @@ void Pools::drain(Change& change, const DrainRequest& request, Drain drain) {
   if (request.slot.empty()) {
     pool.settings.drained = on;
   } else {
-    auto& slots = pool.settings.slots;
-    const auto slot = std::find_if(slots.begin(), slots.end(), [&](const SlotSetting& setting) {
-      return setting.slot == request.slot;
-    });
-    if (slot == slots.end()) {
+    SlotSetting* slot = pool.settings.find(request.slot);
+    if (slot == nullptr) {
       throw not_found("SLOT_NOT_FOUND",
                       "pool " + request.pool.value + " has no slot " + request.slot.value);
     }
     slot->drained = on;
   }
+  std::string what = on ? "drained " : "undrained ";
+  what += request.slot.empty() ? "the pool" : "slot " + request.slot.value;
+  record(change, pool, {{}, std::move(what), request.identity, request.reason});
   save(change, pool);
   serve(change, pool);
 }

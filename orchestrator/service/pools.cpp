@@ -121,7 +121,7 @@ Pools::Pool& Pools::create(Change& change, const PoolName& name,
   dirty_ = true;
   Pool& pool = pools_[name];
   pool.name = name;
-  for (const SlotName& slot : slots) pool.settings.slots.push_back({slot, false});
+  for (const SlotName& slot : slots) pool.settings.slots.push_back({slot, false, ""});
   save(change, pool);
   return pool;
 }
@@ -145,7 +145,7 @@ std::optional<PermitFailure> Pools::check_belief(Change& change, Pool& pool, con
   const std::vector<SlotName>& believed = waiter.request.slots;
   if (believed.empty()) return std::nullopt;
   if (pool.settings.slots.empty() && !pool.settings.configured) {
-    for (const SlotName& slot : believed) pool.settings.slots.push_back({slot, false});
+    for (const SlotName& slot : believed) pool.settings.slots.push_back({slot, false, ""});
     save(change, pool);
     return std::nullopt;
   }
@@ -422,7 +422,8 @@ const core::RunState& Pools::grant_slot(Change& change, Pool& pool, const Waiter
   const PermitRequest& request = waiter.request;
   Time deadline = change.now() + request.lease;
   if (request.max_hold.count() > 0) deadline = std::min(deadline, change.now() + request.max_hold);
-  const PermitGrant grant{pool.name, slot, change.next_fence(), deadline};
+  PermitGrant grant{pool.name, slot, change.next_fence(), deadline};
+  if (waiter.since < change.now()) grant.requested_at = waiter.since;
 
   NewRun run;
   run.workflow_id = core::permit_id(pool.name, slot);
@@ -508,7 +509,7 @@ std::optional<PermitFailure> Pools::admit_plain(Change& change, NewRun& run) {
       return failure(PermitFailureKind::taken,
                      "slot " + id->slot.value + " is not registered in pool " + id->pool.value);
     }
-    pool.settings.slots.push_back({id->slot, false});
+    pool.settings.slots.push_back({id->slot, false, ""});
     save(change, pool);
   }
   if (pool.settings.drained) {
@@ -522,7 +523,8 @@ std::optional<PermitFailure> Pools::admit_plain(Change& change, NewRun& run) {
     return failure(PermitFailureKind::taken,
                    "pool " + id->pool.value + " may not grant faster than its rate");
   }
-  run.started.permit = PermitGrant{id->pool, id->slot, change.next_fence(), change.now() + timeout};
+  run.started.permit =
+      PermitGrant{id->pool, id->slot, change.next_fence(), change.now() + timeout, {}};
   return std::nullopt;
 }
 
@@ -572,6 +574,16 @@ void Pools::withdraw(Change& change, RunNumber run, std::int64_t initiated_event
   refuse(change, waiter,
          failure(PermitFailureKind::canceled, "the request was withdrawn while it waited"));
   serve(change, pool);
+}
+
+void Pools::remove_waiter(Change& change, const RemoveWaiterRequest& request) {
+  const auto [of, waiter] = waiter_or_sleeper(request.id.value);
+  const std::string holder = waiter.parent ? waiter.parent->workflow_id.value : waiter.holder;
+  Pool& pool = this->pool(of->name);
+  remove_waiter(change, request.id.value);
+  record(change, pool,
+         {{}, "removed " + holder + " from the line", request.identity, request.reason});
+  save(change, pool);
 }
 
 void Pools::remove_waiter(Change& change, std::int64_t id) {

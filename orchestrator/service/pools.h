@@ -26,8 +26,9 @@ namespace permit::service {
 struct SlotSetting {
   SlotName slot;
   bool drained = false;
+  std::string device;
 };
-BOOST_DESCRIBE_STRUCT(SlotSetting, (), (slot, drained))
+BOOST_DESCRIBE_STRUCT(SlotSetting, (), (slot, drained, device))
 
 struct PoolSettings {
   std::vector<SlotSetting> slots;  // registered, in order
@@ -38,9 +39,13 @@ struct PoolSettings {
   double tokens = 0;
   Time tokens_at{};
   std::optional<BeliefAlert> alert;
+  std::vector<PoolChange> changes;  // newest first
+
+  SlotSetting* find(const SlotName& slot);
+  const SlotSetting* find(const SlotName& slot) const;
 };
 BOOST_DESCRIBE_STRUCT(PoolSettings, (),
-                      (slots, configured, drained, order, rate, tokens, tokens_at, alert))
+                      (slots, configured, drained, order, rate, tokens, tokens_at, alert, changes))
 
 // A ticket that nobody has asked for this long leaves the line.
 inline constexpr Duration ticket_patience = std::chrono::seconds(15);
@@ -92,7 +97,8 @@ class Pools {
   void caller_left(std::int64_t ticket, Time now);
   void remove_waiter(Change& change, std::int64_t id);
 
-  // --- From operators ---
+  // --- From operators; the pool remembers what they did ---
+  void remove_waiter(Change& change, const RemoveWaiterRequest& request);
   void set(Change& change, const SetPoolRequest& request);
   void remove(Change& change, const PoolName& name);
   enum class Drain { on, off };
@@ -164,6 +170,9 @@ class Pools {
   void refuse(Change& change, const Waiter& waiter, PermitFailure why);
   void drop(Change& change, Pool& pool, std::int64_t id);
   void refuse_impossible(Change& change, Pool& pool);
+  static void set_slots(Pool& pool, const std::vector<SlotName>& names);
+  static void set_devices(Pool& pool, const std::map<std::string, std::string>& devices);
+  static void record(const Change& change, Pool& pool, PoolChange done);
   const Sleeper* sleeper_to_wake(const Pool& pool) const;
   void schedule(Pool& pool);
   void set_due(const Pool& pool, Time due);

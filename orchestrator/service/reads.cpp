@@ -115,6 +115,7 @@ void Reads::list_permits(ListPermitsRequest request, Done<ListPermitsResponse> d
   if (!request.pool.empty()) core::check_pool_name(request.pool);
   store::HoldQuery query;
   query.pool = request.pool;
+  query.slot = request.slot;
   query.state = hold_state(request.state);
   query.outcome = request.outcome;
   query.since = request.since;

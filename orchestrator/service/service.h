@@ -85,6 +85,7 @@ class Service {
   void reset_sticky(ResetStickyTaskQueueRequest request, Done<EmptyResponse> done);
   void shutdown_worker(ShutdownWorkerRequest request, Done<EmptyResponse> done);
   void describe_task_queue(DescribeTaskQueueRequest request, Done<DescribeTaskQueueResponse> done);
+  void list_task_queues(ListTaskQueuesRequest request, Done<ListTaskQueuesResponse> done);
   // The peer has gone: whatever it was waiting for here is not handed to it. Also for the ids of
   // acquire() and history waits.
   void forget_poll(std::int64_t id);
@@ -97,12 +98,13 @@ class Service {
   void drain(DrainRequest request, Pools::Drain drain, Done<PoolInfo> done);
   void list_waiters(PoolRequest request, Done<ListWaitersResponse> done);
   void why(WaiterRequest request, Done<WhyResponse> done);
-  void remove_waiter(WaiterRequest request, Done<EmptyResponse> done);
+  void remove_waiter(RemoveWaiterRequest request, Done<EmptyResponse> done);
   std::int64_t acquire(AcquireRequest request, Done<AcquireResponse> done);
   void renew(HolderRequest request, Done<RenewResponse> done);
   void release(HolderRequest request, Done<PermitInfo> done);
   void force_release(ForceReleaseRequest request, Done<PermitInfo> done);
   void describe_permit(PermitQuery request, Done<PermitInfo> done);
+  void status(GetServerStatusRequest request, Done<ServerStatus> done);
 
   // --- The engine's loop ---
   bool has_work() const { return !jobs_.empty(); }
@@ -234,7 +236,8 @@ class Service {
   void leave_acquire_wait(std::int64_t id);
   void expire_acquire_waits(std::chrono::steady_clock::time_point now);
   PoolInfo pool_info(Change& change, const Pools::Pool& pool);
-  PermitInfo permit_info(const core::RunState& permit);
+  PermitInfo permit_info(Change& change, const core::RunState& permit);
+  static std::vector<HolderActivity> work_under(const core::RunState& holder, const RunId& permit);
   AcquireResponse acquire_response(const Waiter& ticket, const PoolName& pool);
   std::string token_for(const Waiter& ticket) const;
   core::RunState& held_by(Change& change, const HolderRequest& request);

@@ -8,6 +8,7 @@
 
 #include "orchestrator/protocol/enums.h"
 #include "orchestrator/protocol/error.h"
+#include "orchestrator/protocol/nearest.h"
 #include "orchestrator/protocol/time_text.h"
 
 namespace permit::store {
@@ -80,21 +81,6 @@ bool has_part(std::string_view text, std::string_view part) {
   return std::search(text.begin(), text.end(), part.begin(), part.end(), same) != text.end();
 }
 
-// How many letters to change, insert or delete, in any case.
-std::size_t distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (const char c : a) {
-    std::size_t diagonal = std::exchange(row[0], row[0] + 1);
-    for (std::size_t i = 0; i < b.size(); ++i) {
-      const std::size_t replaced = diagonal + (to_lower(c) == to_lower(b[i]) ? 0 : 1);
-      diagonal = row[i + 1];
-      row[i + 1] = std::min({row[i] + 1, row[i + 1] + 1, replaced});
-    }
-  }
-  return row.back();
-}
-
 // --- Errors ---
 
 std::string at_position(std::size_t offset) {
@@ -117,7 +103,7 @@ std::string known_fields() {
   std::size_t best = 4;  // further away is another word, if it is not a part: Status
   for (const Field& field : fields) {
     if (name.size() > name_size_max) break;
-    const std::size_t far = has_part(field.name, name) ? 1 : distance(name, field.name);
+    const std::size_t far = has_part(field.name, name) ? 1 : edit_distance(name, field.name);
     if (far >= best || far >= name.size()) continue;
     best = far;
     nearest = &field;

@@ -163,7 +163,7 @@ WorkflowExecutionInfo execution_info(const Statement::Cursor& row) {
 constexpr std::string_view hold_columns =
     "fence, pool, slot, run_id, holder, holder_run_id, reason, granted_at, closed_at, outcome, "
     "cause, CASE WHEN closed_at IS NULL "
-    "THEN (SELECT deadline FROM runs WHERE runs.number = holds.run) END";
+    "THEN (SELECT deadline FROM runs WHERE runs.number = holds.run) END, requested_at";
 
 PermitInfo permit_info(const Statement::Cursor& row) {
   PermitInfo info;
@@ -182,6 +182,7 @@ PermitInfo permit_info(const Statement::Cursor& row) {
   info.cause = row.optional_text(10).value_or("");
   info.possible_overlap = may_overlap(info.outcome);
   info.deadline = from_us(row.optional_i64(11).value_or(0));
+  info.requested_at = from_us(row.optional_i64(12).value_or(0));
   return info;
 }
 

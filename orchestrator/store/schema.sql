@@ -1,4 +1,4 @@
--- Permit's database, version 1. Times are microseconds since 1970 (UTC); absent is NULL.
+-- Permit's database, version 2 (store.cpp brings older ones to it). Times are microseconds since 1970 (UTC); absent is NULL.
 -- History is the truth: a run's row repeats only what lists, uniqueness and timers need, and holds
 -- what is not history (`volatile`). core/invariants checks that the two agree.
 
@@ -94,7 +94,8 @@ CREATE TABLE holds (
   granted_at INTEGER NOT NULL,
   closed_at INTEGER,
   outcome INTEGER,
-  cause TEXT
+  cause TEXT,
+  requested_at INTEGER          -- when its holder joined the line; absent: granted at once
 ) STRICT;
 CREATE INDEX holds_by_slot ON holds (pool, slot, fence);
 

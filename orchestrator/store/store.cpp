@@ -107,7 +107,7 @@ struct Store::Statements {
   Statement delete_waiter{database, "DELETE FROM waiters WHERE id = ?"};
   Statement open_hold{database,
                       "INSERT INTO holds (fence, pool, slot, run, run_id, holder, holder_run_id, "
-                      "reason, granted_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"};
+                      "reason, granted_at, requested_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"};
   Statement close_hold{database,
                        "UPDATE holds SET closed_at = ?, outcome = ?, cause = ? WHERE fence = ?"};
   Statement count_hold{database,
@@ -137,11 +137,15 @@ Store::~Store() = default;
 
 void Store::migrate() {
   if (database_.user_version() == schema_version) return;
-  ENSURE(database_.user_version() == 0);
-  Transaction create(database_);
-  database_.execute(schema_sql);
+  Transaction migration(database_);
+  if (database_.user_version() == 0) {
+    database_.execute(schema_sql);
+  } else {
+    ENSURE(database_.user_version() == 1);
+    database_.execute("ALTER TABLE holds ADD COLUMN requested_at INTEGER");
+  }
   database_.set_user_version(schema_version);
-  create.commit();
+  migration.commit();
 }
 
 void Store::load_counters() {
@@ -363,7 +367,7 @@ void Store::open_hold(const HoldRow& row) {
   sql_->open_hold.run(grant.fence.value, grant.pool.value, grant.slot.value, row.run.value,
                       row.run_id.value, row.holder,
                       row.holder_run_id ? Text(row.holder_run_id->value) : Text(), row.reason,
-                      to_us(row.granted_at));
+                      to_us(row.granted_at), optional_us(grant.requested_at));
   sql_->count_hold.run(grant.pool.value, grant.slot.value, 0, "");
 }
 

@@ -18,7 +18,7 @@
 
 namespace permit::store {
 
-inline constexpr int schema_version = 1;
+inline constexpr int schema_version = 2;
 
 struct RunRow {
   RunNumber number;

@@ -550,5 +550,24 @@ TEST_CASE("a reader sees each commit, and can change nothing") {
   CHECK_THROWS_AS(Reader(on(empty)), StoreFailed);
 }
 
+TEST_CASE("a file of the first schema is brought to the current one, and its holds are kept") {
+  const CrashVfs vfs;
+  {
+    Rows rows(on(vfs));
+    rows.grant("gpu", "0");
+  }
+  {
+    Database database(on(vfs));
+    database.execute("ALTER TABLE holds DROP COLUMN requested_at");
+    database.set_user_version(1);
+  }
+  Store store(on(vfs));
+  Reader reader(on(vfs));
+  const HoldPage page = reader.list_holds({});
+  REQUIRE(page.permits.size() == 1);
+  CHECK(page.permits[0].fence == Fence{101});
+  CHECK(!is_set(page.permits[0].requested_at));
+}
+
 }  // namespace
 }  // namespace permit::store

@@ -174,7 +174,8 @@ void Script::why(Words& words) {
 }
 
 void Script::remove_waiter(Words& words) {
-  const WaiterRequest request = waiter_named(words);
+  const WaiterRequest waiter = waiter_named(words);
+  const RemoveWaiterRequest request{waiter.namespace_, waiter.id};
   ask<EmptyResponse>(
       [&](auto done) { cluster_.service().remove_waiter(request, std::move(done)); });
 }
