@@ -43,8 +43,7 @@ class HttpTransport::Connection {
     }
     if (failed) {
       throw Error(ErrorCode::unavailable, "SERVER_UNREACHABLE",
-                  "cannot reach a permit server at " + host + ":" + port + " (" + failed.message() +
-                      "); is it running? See: permit server start-dev");
+                  "cannot reach http://" + host + ":" + port + " (" + failed.message() + ")");
     }
     stream_.socket().set_option(asio::ip::tcp::no_delay(true), failed);
   }
@@ -130,6 +129,7 @@ std::string HttpTransport::call(std::string_view rpc, const std::string& text) {
   http::request<http::string_body> request{http::verb::post, path_of(rpc), 11};
   request.set(http::field::host, host_ + ":" + port_);
   request.set(http::field::content_type, "application/json");
+  if (!api_key_.empty()) request.set(http::field::authorization, "Bearer " + api_key_);
   request.body() = text;
   request.prepare_payload();
   std::unique_ptr<Connection> connection = take();

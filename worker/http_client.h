@@ -7,6 +7,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "worker/client.h"
@@ -26,6 +27,9 @@ class HttpTransport : public Transport {
   // request may or may not have been done.
   std::string call(std::string_view rpc, const std::string& text) override;
 
+  // Sent with every call; "" is none. Before the first call.
+  void set_api_key(std::string key) { api_key_ = std::move(key); }
+
   const std::string& host() const { return host_; }
   const std::string& port() const { return port_; }
 
@@ -41,6 +45,7 @@ class HttpTransport : public Transport {
 
   std::string host_;
   std::string port_;
+  std::string api_key_;
   std::mutex mutex_;
   std::vector<Idle> idle_;  // most recent last
 };

@@ -13,6 +13,7 @@
 #include <optional>
 #include <thread>
 
+#include "apps/cli/exit_codes.h"
 #include "apps/cli/in_process.h"
 #include "orchestrator/http/routes.h"
 #include "orchestrator/http/server.h"
@@ -62,8 +63,7 @@ store::Database::Options database_options(const ServerOptions& options) {
 
 constexpr const char* unserved_text =
     "no worker serves the permits: a lease that runs out is ended later, by its backstop; run "
-    "permit "
-    "worker start";
+    "permit worker start";
 
 // Everything a running server is made of, in the order of construction.
 class Server {
@@ -79,13 +79,14 @@ class Server {
                           : nullptr),
         reads_(store_, database_options(options),
                [this](std::function<void()> answer) { asio::post(io_, std::move(answer)); }),
-        routes_(service_, reads_, route_options()),
+        routes_(service_, reads_, route_options(options)),
         http_(
             io_, http_options(options),
             [this](const std::shared_ptr<http::Exchange>& exchange) { routes_.handle(exchange); }),
         signals_(io_, SIGTERM, SIGINT),
         timer_(io_),
         transport_(io_, routes_) {
+    set_pools(options);
     if (!options.permit_worker || options.virtual_time) return;
     permits::register_permit_slot(permit_workflow_);
     worker::WorkerOptions worker(options.permit_queue);
@@ -125,7 +126,7 @@ class Server {
   }
   static service::Options service_options(const ServerOptions& options) {
     service::Options service;
-    service.retention = std::chrono::seconds(options.retention_seconds);
+    service.retention = options.retention;
     service.token_secret = token_secret(options.database);
     service.limits.permit_queue = options.permit_queue;
 #ifdef PERMIT_CHECK_EVERY_BATCH
@@ -139,8 +140,9 @@ class Server {
     http.port = options.port;
     return http;
   }
-  http::RouteOptions route_options() {
+  http::RouteOptions route_options(const ServerOptions& options) {
     http::RouteOptions routes;
+    if (!options.database.empty()) routes.store = options.database;
     routes.warning = [this] { return unserved_ ? std::string(unserved_text) : std::string(); };
     if (virtual_time_) {
       routes.advance = [this](const AdvanceRequest& request, service::Done<AdvanceResponse> done) {
@@ -148,6 +150,37 @@ class Server {
       };
     }
     return routes;
+  }
+
+  // What the configuration says of pools; before anybody asks. Throws Error.
+  void set_pools(const ServerOptions& options) {
+    for (const SetPoolRequest& pool : options.pools) set_pool(pool);
+    if (!options.demo_pool) return;
+    SetPoolRequest demo;
+    demo.namespace_ = "default";
+    demo.pool = PoolName("demo");
+    demo.capacity = 4;
+    demo.reason = "for trying things out";
+    const auto has_demo = now<ListPoolsResponse>(
+        [this](auto done) { service_.list_pools({"default"}, std::move(done)); });
+    for (const PoolInfo& pool : has_demo.pools) {
+      if (pool.pool == demo.pool) return;
+    }
+    set_pool(demo);
+  }
+  void set_pool(const SetPoolRequest& request) {
+    now<PoolInfo>([&](auto done) { service_.set_pool(request, std::move(done)); });
+  }
+
+  // Runs batches until the request has its answer.
+  template <class Response, class Ask>
+  Response now(Ask ask) {
+    std::optional<service::Result<Response>> answer;
+    ask(service::Done<Response>(
+        [&answer](service::Result<Response> result) { answer = std::move(result); }));
+    while (!answer) service_.run_batch();
+    if (const auto* refused = std::get_if<Error>(&*answer)) throw *refused;
+    return std::get<Response>(std::move(*answer));
   }
 
   // One round: wait for something to do, take all that is ready, decide and commit it together.
@@ -234,26 +267,45 @@ class Server {
   std::optional<worker::Worker> permit_worker_;
 };
 
+void print_where_things_are(const ServerOptions& options, std::uint16_t port) {
+  const std::string url = "http://" + options.address + ":" + std::to_string(port);
+  const std::string store = options.database.empty()
+                                ? "in memory (gone on exit; keep it with --db-filename dev.db)"
+                                : options.database;
+  std::cout << "permit " << http::server_version
+            << (options.is_dev
+                    ? "  development server: no authentication, bound to " + options.address
+                    : "  server")
+            << "\n\nAPI              " << url << "\nMetrics          " << url
+            << "/metrics\nStore            " << store << "\n";
+  if (options.virtual_time) std::cout << "Time             virtual: POST /api/v1/test/advance\n";
+  std::cout << "Workers          "
+            << (options.permit_worker && !options.virtual_time
+                    ? "built-in, queue \"" + options.permit_queue + "\""
+                    : "none: permit worker start --task-queue " + options.permit_queue)
+            << "\n";
+  if (options.is_dev) {
+    const std::string address = port == 7376 ? "" : "--address " + url + " ";
+    std::cout << "\nTry, in another terminal:\n  permit " << address
+              << "run --pool demo -- sh -c 'echo slot $PERMIT_SLOT; sleep 20'\n  permit " << address
+              << "list\n";
+  }
+  std::cout << "Stop with Ctrl-C.\n" << std::flush;
+}
+
 }  // namespace
 
 int run_server(const ServerOptions& options) {
   try {
     Server server(options);
-    const std::string store = options.database.empty()
-                                  ? "in memory (gone on exit; keep it with --db-filename dev.db)"
-                                  : options.database;
-    std::cout << "permit server\n\nAPI    http://" << options.address << ":" << server.port()
-              << "\nStore  " << store << "\n"
-              << (options.virtual_time ? "Time   virtual: POST /api/v1/test/advance\n" : "")
-              << "Stop with Ctrl-C.\n"
-              << std::flush;
+    print_where_things_are(options, server.port());
     server.run();
-    return 0;
+    return exit_ok;
   } catch (const std::exception& error) {
     // A failed write, a lost database, a port in use: whatever was not answered is unknown to its
     // caller, and the next start finds out.
     std::cerr << "permit: " << error.what() << "\n";
-    return 1;
+    return exit_failed;
   }
 }
 

@@ -1,22 +1,26 @@
-// `permit server start-dev | start`: builds the orchestrator from its parts and runs it until a
-// signal. The one file besides tests that sees all of it.
+// `permit server …`: builds the orchestrator from its parts and runs it until a signal. The one
+// file besides tests that sees all of it.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
-#include "orchestrator/protocol/ids.h"
+#include "orchestrator/protocol/pools.h"
 
 namespace permit::cli {
 
 struct ServerOptions {
+  bool is_dev = false;  // start-dev: says what to try
   std::string address = "127.0.0.1";
   std::uint16_t port = 7376;
   std::string database;  // empty: in memory, gone on exit
   bool virtual_time = false;
-  std::int64_t retention_seconds = 72 * 3600;
+  Duration retention = std::chrono::hours(72);
   bool permit_worker = true;  // inside the server; not with virtual time
   std::string permit_queue = "permits";
+  std::vector<SetPoolRequest> pools;  // set at each start
+  bool demo_pool = false;             // "demo" with 4 slots, unless there is one
 };
 
 // Returns the process's exit code.

@@ -1,27 +1,41 @@
-#include "apps/cli/worker_command.h"
-
+// permit worker start: serves the permits of a server whose own worker is off, or too far away.
 #include <iostream>
 
+#include "apps/cli/command.h"
+#include "apps/cli/session.h"
 #include "permits/slot_workflow.h"
-#include "worker/http_client.h"
 #include "worker/worker.h"
 
 namespace permit::cli {
 
-int run_worker(const WorkerOptions& options) {
-  try {
-    worker::HttpTransport transport(options.address);
-    worker::Registry registry;
-    permits::register_permit_slot(registry);
-    worker::Worker worker(transport, registry, worker::WorkerOptions(options.task_queue));
-    std::cout << "permit worker: permits on queue " << options.task_queue << " of "
-              << transport.host() << ":" << transport.port() << "\n"
-              << std::flush;
-    return worker.run_until_signal();
-  } catch (const std::exception& error) {
-    std::cerr << "permit: " << error.what() << "\n";
-    return 1;
-  }
+namespace {
+
+int run_worker_start(Session& session) {
+  const Arguments& arguments = session.arguments();
+  const std::string queue =
+      arguments.text_or("task-queue", environment_variable("PERMIT_QUEUE").value_or("permits"));
+  worker::Registry registry;
+  permits::register_permit_slot(registry);
+  worker::WorkerOptions options(queue);
+  options.identity = std::to_string(getpid()) + "@" + host_name();
+  worker::Worker worker(session.transport(), registry, std::move(options));
+  std::cout << "permit worker: permits on queue " << queue << " of "
+            << session.settings().text("address") << "\n"
+            << std::flush;
+  return worker.run_until_signal();
+}
+
+}  // namespace
+
+std::vector<Command> worker_commands() {
+  return {{"worker start",
+           "a worker of permits, outside the server",
+           "Ends leases that run out. TERM drains it; a second TERM stops it.",
+           {{"permit worker start --task-queue permits", ""}},
+           {},
+           {{"task-queue", 0, ValueType::text, "NAME",
+             "the queue that permits are on ($PERMIT_QUEUE, else permits)"}},
+           run_worker_start}};
 }
 
 }  // namespace permit::cli

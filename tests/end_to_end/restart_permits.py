@@ -86,7 +86,7 @@ def fences_rise_across_restarts_and_retention():
     database = directory() / "fences.db"
     fences = {"0": [], "1": [], "all": []}
     for life in range(8):
-        with Server(database, "--retention", "1") as server:
+        with Server(database, "--retention", "1s") as server:
             client = server.client()
             client.set_pool("gpu", capacity=2)
             for turn in range(20):

@@ -135,7 +135,7 @@ def a_server_that_is_not_there_is_named():
     with Server() as server:
         port = server.port
     with Worker(port, "work") as worker:
-        eventually(lambda: worker.says("cannot reach a permit server at 127.0.0.1:"), "a hint")
+        eventually(lambda: worker.says("cannot reach http://127.0.0.1:"), "a hint")
         worker.signal(signal.SIGTERM)
         check(worker.wait() == 0, worker.lines)
 

@@ -1,0 +1,126 @@
+#include "apps/cli/config_file.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#define TOML_EXCEPTIONS 1
+#include <toml++/toml.h>
+
+#include "apps/cli/command_line.h"
+#include "apps/cli/settings.h"
+#include "orchestrator/protocol/error.h"
+#include "orchestrator/protocol/nearest.h"
+
+namespace permit::cli {
+
+namespace {
+
+std::string place_of(const std::string& path, const toml::source_region& where) {
+  return path + ":" + std::to_string(where.begin.line);
+}
+
+std::vector<std::string> setting_keys() {
+  std::vector<std::string> keys;
+  for (const Setting& setting : known_settings()) keys.push_back(setting.key);
+  return keys;
+}
+
+toml::table parse_file(const std::string& path) {
+  try {
+    return toml::parse_file(path);
+  } catch (const toml::parse_error& error) {
+    throw UsageError(place_of(path, error.source()) + ": " + std::string(error.description()));
+  }
+}
+
+std::map<std::string, std::string> read_profile(const std::string& path, const std::string& name,
+                                                const toml::node& node) {
+  const toml::table* table = node.as_table();
+  if (table == nullptr) {
+    throw UsageError(place_of(path, node.source()) + ": profile." + name +
+                     " must be a table: " + "[profile." + name + "]");
+  }
+  std::map<std::string, std::string> values;
+  for (const auto& [key, value] : *table) {
+    const std::string place = place_of(path, value.source());
+    const auto text = value.value_exact<std::string>();
+    if (!text) throw UsageError(place + ": " + std::string(key.str()) + " must be a \"text\"");
+    check_setting(place, std::string(key.str()), *text);
+    values[std::string(key.str())] = *text;
+  }
+  return values;
+}
+
+}  // namespace
+
+void check_setting(const std::string& place, const std::string& key, const std::string& value) {
+  const auto& settings = known_settings();
+  const auto known = std::find_if(settings.begin(), settings.end(),
+                                  [&](const Setting& setting) { return setting.key == key; });
+  if (known == settings.end()) {
+    const auto nearest = nearest_name(key, setting_keys());
+    throw UsageError(place + ": there is no setting " + key +
+                     (nearest ? "; did you mean " + *nearest + "?" : "; see: permit config list"));
+  }
+  if (known->choices.empty()) return;
+  if (std::find(known->choices.begin(), known->choices.end(), value) != known->choices.end())
+    return;
+  std::string choices;
+  for (const std::string& choice : known->choices) {
+    choices += (choices.empty() ? "" : ", ") + choice;
+  }
+  throw UsageError(place + ": " + key + " is one of " + choices + ", not \"" + value + "\"");
+}
+
+Profiles read_profiles(const std::string& path) {
+  if (!std::filesystem::exists(path)) return {};
+  Profiles profiles;
+  const toml::table file = parse_file(path);
+  for (const auto& [name, node] : file) {
+    if (name.str() != "profile") {
+      throw UsageError(place_of(path, node.source()) + ": there is nothing called " +
+                       std::string(name.str()) + " here; settings stand in [profile.NAME]");
+    }
+    const toml::table* all = node.as_table();
+    if (all == nullptr) throw UsageError(place_of(path, node.source()) + ": write [profile.NAME]");
+    for (const auto& [profile, values] : *all) {
+      profiles[std::string(profile.str())] = read_profile(path, std::string(profile.str()), values);
+    }
+  }
+  return profiles;
+}
+
+void write_profile(const std::string& path, const std::string& profile, const std::string& key,
+                   const std::optional<std::string>& value) {
+  toml::table file;
+  if (std::filesystem::exists(path)) file = parse_file(path);
+  if (!file.contains("profile")) file.insert("profile", toml::table{});
+  toml::table& profiles = *file["profile"].as_table();
+  if (!profiles.contains(profile)) profiles.insert(profile, toml::table{});
+  toml::table& values = *profiles[profile].as_table();
+  if (value) {
+    values.insert_or_assign(key, *value);
+  } else {
+    values.erase(key);
+  }
+  std::ostringstream text;
+  text << file << "\n";
+  // Another file moved into its place, so that nobody reads half of one.
+  std::error_code failed;
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), failed);
+  const std::string fresh = path + "." + std::to_string(getpid());
+  std::ofstream out(fresh);
+  out << text.str() << std::flush;
+  const bool written = out.good();
+  out.close();
+  if (written) std::filesystem::rename(fresh, path, failed);
+  if (!written || failed) {
+    std::filesystem::remove(fresh, failed);
+    throw failed_precondition("CONFIG_NOT_WRITTEN", "cannot write " + path);
+  }
+}
+
+}  // namespace permit::cli

@@ -1,0 +1,104 @@
+// permit server start-dev | start: from flags to ServerOptions.
+#include <filesystem>
+
+#include "apps/cli/command.h"
+#include "apps/cli/server_command.h"
+#include "apps/cli/session.h"
+
+namespace permit::cli {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+std::vector<Flag> shared_flags() {
+  return {
+      {"ip", 0, ValueType::text, "ADDRESS", "the address to listen on; loopback only (127.0.0.1)"},
+      {"port",
+       0,
+       ValueType::number,
+       "N",
+       "the port; 0 takes any free one (7376)",
+       Completes::nothing,
+       {},
+       0,
+       65535},
+      {"retention", 0, ValueType::duration, "D", "how long closed runs are kept (72h)"},
+      {"permit-queue", 0, ValueType::text, "NAME",
+       "the task queue that permits are on ($PERMIT_QUEUE, else permits)"},
+      {"no-permit-worker", 0, ValueType::none, "",
+       "leave permits to a worker elsewhere: permit worker start"}};
+}
+
+ServerOptions options_of(const Session& session) {
+  const Arguments& arguments = session.arguments();
+  ServerOptions options;
+  options.address = arguments.text_or("ip", options.address);
+  options.port = static_cast<std::uint16_t>(arguments.number("port").value_or(options.port));
+  options.retention = arguments.duration("retention").value_or(options.retention);
+  if (options.retention < 1s) throw UsageError("--retention: at least 1s");
+  options.permit_queue = arguments.text_or(
+      "permit-queue", environment_variable("PERMIT_QUEUE").value_or(options.permit_queue));
+  options.permit_worker = !arguments.has("no-permit-worker");
+  options.database = arguments.text_or("db-filename", "");
+  return options;
+}
+
+int run_start_dev(Session& session) {
+  ServerOptions options = options_of(session);
+  options.is_dev = true;
+  options.virtual_time = session.arguments().has("virtual-time");
+  options.demo_pool = !session.arguments().has("no-demo-pool");
+  return run_server(options);
+}
+
+// Where a service keeps its data: systemd says, else as other programs of a user do.
+std::string default_database() {
+  if (const auto directory = environment_variable("STATE_DIRECTORY")) {
+    return *directory + "/permit.db";
+  }
+  std::string state = environment_variable("HOME").value_or("") + "/.local/state";
+  state = environment_variable("XDG_STATE_HOME").value_or(state) + "/permit";
+  std::filesystem::create_directories(state);
+  return state + "/permit.db";
+}
+
+int run_start(Session& session) {
+  ServerOptions options = options_of(session);
+  if (options.database.empty()) options.database = default_database();
+  return run_server(options);
+}
+
+}  // namespace
+
+std::vector<Command> server_commands() {
+  std::vector<Flag> dev = shared_flags();
+  dev.push_back({"db-filename", 0, ValueType::text, "FILE", "keep the data in this file (memory)",
+                 Completes::file});
+  dev.push_back({"no-demo-pool", 0, ValueType::none, "", "without the pool \"demo\" of 4 slots"});
+  dev.push_back({"virtual-time", 0, ValueType::none, "",
+                 "time stands still until POST /api/v1/test/advance moves it"});
+  std::vector<Flag> service = shared_flags();
+  service.push_back({"db-filename", 0, ValueType::text, "FILE",
+                     "the database ($STATE_DIRECTORY/permit.db, else "
+                     "~/.local/state/permit/permit.db)",
+                     Completes::file});
+  return {{"server start-dev",
+           "a server to try things out with",
+           "Keeps its data in memory unless told otherwise, makes a pool \"demo\", and serves "
+           "permits itself.",
+           {{"permit server start-dev", ""},
+            {"permit server start-dev --db-filename dev.db --port 7400", ""}},
+           {},
+           dev,
+           run_start_dev},
+          {"server start",
+           "a server that keeps its data",
+           "",
+           {{"permit server start --db-filename /var/lib/permit/permit.db", ""}},
+           {},
+           service,
+           run_start}};
+}
+
+}  // namespace permit::cli
