@@ -64,6 +64,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import concurrent.futures
 import contextvars
 import datetime
 import functools
@@ -84,13 +85,6 @@ import urllib.parse
 import uuid
 
 __version__ = "0.1.0"
-__all__ = [
-    "AcquireTimeout", "Canceled", "Error", "InvalidArgument", "LeaseLost", "NonRetryable",
-    "NotAllowed", "Permit", "PoolNotFound", "RemovedFromLine", "Unreachable", "Worker", "activity",
-    "ahold", "cancelled", "gpu_env", "heartbeat", "hold", "last_heartbeat", "needs",
-    "stop_on_signals", "this_activity",
-]
-
 _log = logging.getLogger("permit")
 
 
@@ -108,22 +102,16 @@ class Error(Exception):
             self.code = code
 
 
-class InvalidArgument(Error, ValueError):
-    """The call makes no sense as it was written."""
-
+class InvalidArgument(Error, ValueError):  # the call makes no sense as it was written
     code = "INVALID_ARGUMENT"
 
 
-class Unreachable(Error):
-    """No answer from the server. If `sent`, the request may have been carried out."""
-
+class Unreachable(Error):  # no answer; if `sent`, the request may have been carried out
     code = "SERVER_UNREACHABLE"
     sent = False
 
 
-class AcquireTimeout(Error):
-    """No slot came free in time."""
-
+class AcquireTimeout(Error):  # no slot came free in time
     code = "WAIT_TIMED_OUT"
 
 
@@ -131,27 +119,19 @@ class PoolNotFound(Error):
     code = "POOL_NOT_FOUND"
 
 
-class RemovedFromLine(Error):
-    """An operator has taken this waiter out of the line."""
-
+class RemovedFromLine(Error):  # by an operator
     code = "REMOVED_FROM_LINE"
 
 
-class LeaseLost(Error):
-    """The slot is not held any more, and somebody else may have it."""
-
+class LeaseLost(Error):  # the slot is not held any more, and somebody else may have it
     code = "LEASE_LOST"
 
 
-class NotAllowed(Error):
-    """The API key is missing, wrong, or not for this."""
-
+class NotAllowed(Error):  # the API key is missing, wrong, or not for this
     code = "UNAUTHENTICATED"
 
 
-class Canceled(Error):
-    """Out of heartbeat(): the activity is to stop. Let it pass, once what matters is saved."""
-
+class Canceled(Error):  # out of heartbeat(): save what matters and let it pass
     code = "CANCELED"
 
 
@@ -164,13 +144,11 @@ class NonRetryable(Exception):
         self.type = type or self.__class__.__name__
 
 
-class _Busy(Error):
-    """The server is there but cannot now; later it may."""
+class _Busy(Error):  # the server is there but cannot now; later it may
+    pass
 
 
-_ERRORS = {
-    kind.code: kind for kind in (AcquireTimeout, PoolNotFound, RemovedFromLine, LeaseLost)
-}
+_ERRORS = {kind.code: kind for kind in (AcquireTimeout, PoolNotFound, RemovedFromLine, LeaseLost)}
 
 
 def _refusal(status, answer):
@@ -225,20 +203,12 @@ def _time_of(text):
     return moment.replace(microsecond=microseconds, tzinfo=datetime.timezone.utc)
 
 
-class _Backoff:
-    """Pauses between tries: 0.1 s, doubled up to `longest`."""
-
-    def __init__(self, longest=5.0):
-        self._longest = longest
-        self.reset()
-
-    def reset(self):
-        self._next = 0.1
-
-    def next(self):
-        pause = min(self._next, self._longest)
-        self._next *= 2
-        return pause
+def _pauses(longest):
+    """Between tries, in seconds: 0.1, then doubled up to the longest."""
+    pause = 0.1
+    while True:
+        yield min(pause, longest)
+        pause *= 2
 
 
 # --- The server ---
@@ -480,22 +450,18 @@ class _Line:
     def _ask(self, wait):
         began = _now()
         request = dict(self._request, wait=f"{wait:.3f}s")
+        before, self._asked = self._asked, True
         try:
-            answer = self._connection.post(self._path, request, wait + 10)
+            return began, self._connection.post(self._path, request, wait + 10)
         except Unreachable as error:
-            self._asked = self._asked or error.sent
+            self._asked = before or error.sent
             raise
-        except BaseException:
-            self._asked = True
-            raise
-        self._asked = True
-        return began, answer
 
     def _wait(self):
         options = self._options
         give_up = None if options.wait is None else _now() + options.wait
         patience = None
-        backoff = _Backoff(2.0)
+        pauses = _pauses(2)
         poll = 0.2 if options.wait != 0 else 0.0  # a short one first, to be able to say that it waits
         while True:
             left = self._POLL if give_up is None else max(give_up - _now(), 0.0)
@@ -509,14 +475,13 @@ class _Line:
                 if not self._asked:
                     raise  # it was never there
                 patience = patience or _now() + self._PATIENCE
-                if left == 0 or _now() > patience or self._abandoned.wait(backoff.next()):
+                if left == 0 or _now() > patience or self._abandoned.wait(next(pauses)):
                     raise
                 continue
             if answer["state"] == "granted":
                 return Permit(options, self._connection.server, answer, began)
             _log.info("waiting for %s: position %s", options.pool, answer["ticket"].get("position"))
-            poll, patience = self._POLL, _now() + self._PATIENCE
-            backoff.reset()
+            poll, patience, pauses = self._POLL, _now() + self._PATIENCE, _pauses(2)
 
     def _timed_out(self, error):
         pool = self._options.pool
@@ -624,7 +589,7 @@ class Permit:
         connection.close()
 
     def _release_one(self, connection, grant):
-        backoff = _Backoff(2.0)
+        pauses = _pauses(2)
         give_up = min(self._confirmed, _now() + 30)
         unsure = False
         while True:
@@ -637,7 +602,7 @@ class Permit:
                 return
             except Error as error:
                 unsure = unsure or getattr(error, "sent", True)
-                pause = backoff.next()
+                pause = next(pauses)
                 if _now() + pause >= give_up:
                     if self._why_lost is None:
                         _log.warning("%s was not released (%s); it comes free by itself at %s",
@@ -651,8 +616,8 @@ class Permit:
         return moment if self._end is None else min(moment, self._end)
 
     def _keep(self, pause):
-        lease = self._options.lease
-        backoff = _Backoff(lease / 12)
+        lease, failed = self._options.lease, False
+        pauses = _pauses(lease / 12)
         while True:
             last = self._confirmed - self._margin
             if self._over.wait(max(min(pause, last - _now()), 0.0)):
@@ -662,16 +627,15 @@ class Permit:
                 return
             try:
                 self._renew()
-                pause = lease / 3
-                backoff.reset()
+                pause, pauses, failed = lease / 3, _pauses(lease / 12), False
             except LeaseLost as error:
                 self._lose(error)
                 return
             except Exception as error:  # whatever it is, this goes on
-                pause = backoff.next()
-                if pause == 0.1:
+                if not failed:
                     _log.warning("%s was not renewed: %s; trying on until %s", self.id, error,
                                  self._deadline)
+                pause, failed = next(pauses), True
 
     def _renew(self):
         began = _now()
@@ -785,25 +749,16 @@ class ahold:
 def _in_thread(function):
     """A future of what it returns. Not the loop's executor: its few threads may all be waiting in line,
     while a release waits for one of them."""
-    loop = asyncio.get_running_loop()
-    future = loop.create_future()
-
-    def settle(set_outcome, outcome):
-        if not future.done():
-            set_outcome(outcome)
+    future = concurrent.futures.Future()
 
     def body():
         try:
-            outcome = (future.set_result, function())
+            future.set_result(function())
         except BaseException as error:
-            outcome = (future.set_exception, error)
-        try:
-            loop.call_soon_threadsafe(settle, *outcome)
-        except RuntimeError:
-            pass  # the loop was closed meanwhile
+            future.set_exception(error)
 
     threading.Thread(target=body, name="permit", daemon=True).start()
-    return future
+    return asyncio.wrap_future(future)
 
 
 async def _settled(future):
@@ -1105,15 +1060,15 @@ class Worker:
 
     def _poll(self):
         connection = _Connection(self._server)
-        backoff = _Backoff()
+        pauses = _pauses(5)
         queue = {"name": self._queue}
         while not self._stopping.is_set():
             try:
                 task = connection.rpc("PollActivityTaskQueue", 75, taskQueue=queue,
                                       identity=self._identity)
-                backoff.reset()
+                pauses = _pauses(5)
             except Error as error:
-                pause = backoff.next()
+                pause = next(pauses)
                 if pause >= 1:
                     _log.warning("cannot poll %s: %s; trying again", self._queue, error)
                 self._stopping.wait(pause)
@@ -1153,7 +1108,7 @@ class Worker:
     def _answer(self, connection, running, rpc, answer):
         """Tried again while the server is away: a token is good for one answer only. Returns its words if
         the server refuses this answer for what it is."""
-        backoff = _Backoff()
+        pauses = _pauses(5)
         for attempt in range(10):
             try:
                 connection.rpc(rpc, taskToken=running.token, identity=self._identity, **answer)
@@ -1161,7 +1116,7 @@ class Worker:
             except (Unreachable, _Busy) as error:
                 _log.warning("an answer of %s was not taken: %s", running.name, error)
                 if attempt < 9:
-                    time.sleep(backoff.next())
+                    time.sleep(next(pauses))
             except Error as error:
                 if getattr(error, "status", None) != 404:  # 404: timed out, or its workflow is gone
                     _log.warning("an answer of %s was not taken: %s", running.name, error)
