@@ -100,7 +100,8 @@ def it_is_one_file_for_python_3_9():
                    env={**os.environ, "PYTHONPYCACHEPREFIX": str(directory())})
     names = {node.names[0].name if isinstance(node, ast.Import) else node.module
              for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom))}
-    foreign = {name for name in names if name.split(".")[0] not in getattr(sys, "stdlib_module_names", names)}
+    modules = {name.split(".")[0] for name in names}
+    foreign = modules - getattr(sys, "stdlib_module_names", modules)  # unknown to Python 3.9
     check(not foreign, f"not in the standard library: {foreign}")
 
 
@@ -150,6 +151,17 @@ def who_waits_is_served_in_order(client):
         with one as p:
             order.append(p.fence)
     check(order == sorted(order), order)
+
+
+def a_grant_after_a_wait_is_confirmed_at_once(client):
+    """Its answer may have been on its way for long, and the lease began when it was granted."""
+    with permit.hold("one"):
+        later = Elsewhere("one")
+        eventually(lambda: waiting(client, "one") == 1, "its place in line")
+        time.sleep(1.5)
+    with later as p:
+        granted = permit._time_of(client.permit(p.id, p.run_id)["since"])
+        eventually(lambda: p.deadline > granted + datetime.timedelta(minutes=2), "the renewal", 2)
 
 
 def no_wait_is_refused_at_once(client):
@@ -479,6 +491,24 @@ def a_server_that_stays_away_costs_the_hold_at_its_deadline():
         raises(permit.LeaseLost, lambda: hold.__exit__(None, None, None))
 
 
+def terminate_comes_before_the_slot_can_be_given_away():
+    with Server(directory() / "terminate.db", permit_worker=True) as server:
+        server.client().set_pool("one", capacity=1)
+        child = python("""
+            import permit, signal, sys, time
+            signal.signal(signal.SIGTERM, lambda *_: (print(held._confirmed - permit._now()), sys.exit(0)))
+            with permit.hold("one", lease="2400ms", on_lost="terminate") as held:
+                print("held")
+                time.sleep(60)
+            """, server.port, start_new_session=True)
+        child.stdout.readline()
+        server.kill()
+        left = float(child.stdout.readline())
+        check(0.05 < left <= 0.2, f"{left} s before the deadline")
+        child.kill()
+        child.communicate()
+
+
 class Lossy:
     """Between client and server: swallows the answer of every second request."""
 
@@ -648,7 +678,8 @@ def main():
 
         run(*map(case, (
             a_hold_is_released_by_its_block, an_exception_releases_and_goes_on, fences_only_grow,
-            who_waits_is_served_in_order, no_wait_is_refused_at_once, a_wait_ends_and_leaves_the_line,
+            who_waits_is_served_in_order,
+            a_grant_after_a_wait_is_confirmed_at_once, no_wait_is_refused_at_once, a_wait_ends_and_leaves_the_line,
             two_slots_or_none, a_decorated_function_gets_its_permit, durations_have_units,
             errors_say_the_way_out, devices_become_the_environment, the_key_and_the_namespace_are_sent,
             renewals_outlive_the_lease, a_lost_hold_is_told,
@@ -659,7 +690,8 @@ def main():
             lost_answers_change_nothing, the_async_twin_holds_and_waits, a_canceled_task_leaves_the_line,
             a_lost_async_hold_cancels_its_block, many_threads_never_overlap,
         )))
-    run(a_hold_survives_a_restart, a_server_that_stays_away_costs_the_hold_at_its_deadline)
+    run(a_hold_survives_a_restart, a_server_that_stays_away_costs_the_hold_at_its_deadline,
+        terminate_comes_before_the_slot_can_be_given_away)
 
 
 main()

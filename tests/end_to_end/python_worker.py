@@ -97,6 +97,22 @@ class PythonWorker(Worker):
         eventually(lambda: self.says("ready"), "its first line")
 
 
+class HereWorker:
+    """On a thread of this process."""
+
+    def __init__(self, activities, **options):
+        self.worker = permit.Worker("python", activities, **options)
+        self.thread = threading.Thread(target=self.worker.run)
+
+    def __enter__(self):
+        self.thread.start()
+
+    def __exit__(self, *_):
+        self.worker.stop()
+        self.thread.join(20)
+        check(not self.thread.is_alive(), "it does not stop")
+
+
 def schedule(client, workflow, name, *arguments, heartbeat="10s", attempts=1):
     """A workflow, played by the test, that calls an activity."""
     client.start(workflow, queue="driver")
@@ -187,18 +203,51 @@ def heartbeats_keep_it_alive_and_are_few(client):
             time.sleep(0.01)
 
     original, permit._Heartbeats = permit._Heartbeats, Counting
-    worker = permit.Worker("python", [beat])
-    thread = threading.Thread(target=worker.run)
-    thread.start()
     try:
-        schedule(client, "alive", "beat", heartbeat="0.5s")
-        result(client, "alive")
-        check(3 <= len(sent) <= 6, f"{len(sent)} heartbeats were sent in 1.5 s")
+        with HereWorker([beat]):
+            schedule(client, "alive", "beat", heartbeat="0.5s")
+            result(client, "alive")
     finally:
-        worker.stop()
-        thread.join(10)
         permit._Heartbeats = original
-    check(not thread.is_alive(), "it does not stop")
+    check(3 <= len(sent) <= 6, f"{len(sent)} heartbeats were sent in 1.5 s")
+
+
+def what_runs_for_too_long_is_told_to_stop(client):
+    begun = threading.Event()
+
+    def endless():
+        begun.set()
+        while True:
+            permit.heartbeat("so far")
+            time.sleep(0.01)
+
+    with HereWorker([endless], drain="300ms"):
+        schedule(client, "endless", "endless")
+        check(begun.wait(10), "not begun")
+    failure = result(client, "endless", "Failed")["failure"]
+    check(failure["applicationFailureInfo"]["type"] == "Canceled", failure)
+
+
+def a_thread_without_an_activity_is_told_so(client):
+    said = []
+
+    def forgetful():
+        thread = threading.Thread(target=lambda: said.append(error_of(permit.heartbeat)))
+        thread.start()
+        thread.join()
+
+    with HereWorker([forgetful]):
+        schedule(client, "forgetful", "forgetful")
+        result(client, "forgetful")
+    check(said and said[0].code == "NO_ACTIVITY", said)
+
+
+def error_of(action):
+    try:
+        action()
+    except permit.Error as error:
+        return error
+    return None
 
 
 def an_idle_worker_stops_at_once(server):
@@ -325,7 +374,8 @@ def main():
                 a_canceled_activity_stops,
             )))
         run(*map(case, (
-            heartbeats_keep_it_alive_and_are_few,
+            heartbeats_keep_it_alive_and_are_few, what_runs_for_too_long_is_told_to_stop,
+            a_thread_without_an_activity_is_told_so,
             an_idle_worker_stops_at_once, a_drained_worker_ends_what_it_has,
             a_second_signal_ends_it_at_once, an_attempt_takes_up_where_a_killed_one_was,
             a_workflow_in_cpp_trains_in_python, a_dead_worker_frees_the_slot,
