@@ -504,8 +504,10 @@ class _Line:
 
 
 class Permit:
-    """What is held: what a `with permit.hold(…) as p` block is given. Its members may be used from any
-    thread."""
+    """What a `with permit.hold(…) as p` block is given. From any thread.
+
+    p.slot is the first of p.slots, and p.id and p.run_id say which hold of it this is. p.fence grows with
+    every grant, and is the highest of several slots': send it along with what you write."""
 
     def __init__(self, options, server, answer, asked):
         self._options = options
@@ -514,7 +516,7 @@ class Permit:
         self._token = answer["token"]
         self._grants = sorted(answer["slots"], key=lambda grant: (len(grant["slot"]), grant["slot"]))
         self._pid = os.getpid()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal's handler may release, too
         self._over = threading.Event()  # released or lost
         self._why_lost = None
         self._when_lost = None
@@ -542,7 +544,7 @@ class Permit:
 
     def remaining(self):
         """Seconds for which the slot is certainly ours, as far as is known here."""
-        return 0.0 if self._why_lost else max(self._confirmed - _now(), 0.0)
+        return 0.0 if self._over.is_set() else max(self._confirmed - _now(), 0.0)
 
     @property
     def lost(self):
@@ -601,7 +603,7 @@ class Permit:
                     self._why_lost = error
                 return
             except Error as error:
-                unsure = unsure or getattr(error, "sent", True)
+                unsure = unsure or getattr(error, "sent", False)
                 pause = next(pauses)
                 if _now() + pause >= give_up:
                     if self._why_lost is None:
