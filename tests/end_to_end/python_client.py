@@ -285,7 +285,7 @@ def renewals_outlive_the_lease(client):
         time.sleep(2.2)
         p.check()
         check(p.deadline > first + datetime.timedelta(seconds=1.5), "the deadline moved")
-        check(0.4 < p.remaining() <= 1, p.remaining())
+        check(0.2 < p.remaining() <= 1, p.remaining())
         check(not p.stop_requested, "all is well")
     check(outcome(client, p) == "released", "its outcome")
 
@@ -301,7 +301,7 @@ def a_lost_hold_is_told(client):
             check(p.stop_requested and p.remaining() == 0, "it is over")
             raises(permit.LeaseLost, p.check, "LEASE_LOST")
 
-    raises(permit.LeaseLost, lose, "LEASE_LOST")
+    raises(permit.LeaseLost, lose, "LEASE_LOST", "taken away before its time")
     check(outcome(client, seen[0]) == "force_released", "its outcome")
     # Lost just before the end, and so found by the release.
     with_block = permit.hold("one")
@@ -334,7 +334,7 @@ def max_hold_ends_it_with_a_warning(client):
         with permit.hold("one", lease="30s", max_hold="1200ms", warn_before="600ms") as p:
             check(not p.stop_requested, "it has just begun")
             eventually(lambda: p.stop_requested, "the warning", 2)
-            check(not p.lost and 0.3 < p.remaining() < 0.6, p.remaining())
+            check(not p.lost and 0 < p.remaining() < 0.6, p.remaining())
             eventually(lambda: p.lost, "the end", 2)
 
     raises(permit.LeaseLost, hold_long, says="max_hold")
@@ -507,14 +507,14 @@ def terminate_comes_before_the_slot_can_be_given_away():
         child = python("""
             import permit, signal, sys, time
             signal.signal(signal.SIGTERM, lambda *_: (print(held._confirmed - permit._now()), sys.exit(0)))
-            with permit.hold("one", lease="2400ms", on_lost="terminate") as held:
+            with permit.hold("one", lease="3600ms", on_lost="terminate") as held:
                 print("held")
                 time.sleep(60)
             """, server.port, start_new_session=True)
         child.stdout.readline()
         server.kill()
         left = float(child.stdout.readline())
-        check(0.05 < left <= 0.2, f"{left} s before the deadline")
+        check(0 < left <= 0.3, f"{left} s before the deadline")
         child.kill()
         child.communicate()
 
@@ -681,8 +681,9 @@ def main():
             def bound():
                 given = {"server": server, "client": client, "_": client}
                 function(*(given[name] for name in inspect.signature(function).parameters))
-                pools = [client.pool(pool) for pool in ("one", "two")]
-                check(not any(pool.get("held") or pool.get("waiting") for pool in pools), pools)
+                eventually(lambda: not any(
+                    pool.get("held") or pool.get("waiting")
+                    for pool in map(client.pool, ("one", "two"))), "free pools")
 
             bound.__name__ = function.__name__
             return bound

@@ -96,6 +96,11 @@ class PythonWorker(Worker):
         self.reader.start()
         eventually(lambda: self.says("ready"), "its first line")
 
+    def wait(self, seconds=10):
+        status = super().wait(seconds)
+        self.reader.join(seconds)
+        return status
+
 
 class HereWorker:
     """On a thread of this process."""
@@ -198,8 +203,9 @@ def heartbeats_keep_it_alive_and_are_few(client):
             return super()._send(message)
 
     def beat():
-        for step in range(150):
-            permit.heartbeat(step)
+        began = time.monotonic()
+        while time.monotonic() - began < 1.5:
+            permit.heartbeat("so far")
             time.sleep(0.01)
 
     original, permit._Heartbeats = permit._Heartbeats, Counting

@@ -1,6 +1,7 @@
 // A worker whose workflows hold permits, for tests/end_to_end/permits.py and python_worker.py.
 // While it is in a section it is connected to an overseer, another process, and says there what it
-// holds. Usage: permit_test_holder ADDRESS QUEUE OVERSEER_PORT
+// holds.
+// Usage: permit_test_holder ADDRESS QUEUE OVERSEER_PORT
 #include <boost/asio/connect.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/read_until.hpp>

@@ -564,7 +564,7 @@ class Permit:
     def check(self):
         """Raises LeaseLost if the slot is not ours any more. Costs nothing."""
         if self.lost:
-            raise self._why_lost or self._late()
+            raise self._why_lost or self._loss()
 
     def gpu_env(self, kind="cuda"):
         """The environment that shows this process its GPUs only. See gpu_env() of the module."""
@@ -584,6 +584,8 @@ class Permit:
         with self._lock:
             if self._over.is_set() and self._why_lost is None or os.getpid() != self._pid:
                 return
+            if self.lost and self._why_lost is None:  # and the renewing thread has not seen it yet
+                self._why_lost = self._loss()
             self._over.set()
         connection = _Connection(self._connection.server)
         for grant in self._grants:
@@ -598,9 +600,9 @@ class Permit:
             try:
                 connection.post(f"{self._path}{grant['id']}/release", {"token": self._token}, 5)
                 return
-            except LeaseLost as error:
+            except LeaseLost:
                 if not unsure and self._why_lost is None:
-                    self._why_lost = error
+                    self._why_lost = self._loss()
                 return
             except Error as error:
                 unsure = unsure or getattr(error, "sent", False)
@@ -625,14 +627,12 @@ class Permit:
             if self._over.wait(max(min(pause, last - _now()), 0.0)):
                 return
             if _now() >= last:
-                self._lose(self._late())
-                return
+                return self._lose()
             try:
                 self._renew()
                 pause, pauses, failed = lease / 3, _pauses(lease / 12), False
-            except LeaseLost as error:
-                self._lose(error)
-                return
+            except LeaseLost:
+                return self._lose()
             except Exception as error:  # whatever it is, this goes on
                 if not failed:
                     _log.warning("%s was not renewed: %s; trying on until %s", self.id, error,
@@ -650,20 +650,23 @@ class Permit:
         self._confirmed = self._limited(began + self._options.lease)
         self._deadline = min(deadlines)
 
-    def _late(self):
+    def _loss(self):
         if self._end is not None and _now() >= self._end - self._margin:
             return LeaseLost(f"the time of {self.id} is over: it was held for its max_hold")
-        return LeaseLost(f"{self.id} is lost: its lease could not be renewed in time, and the slot may "
-                         "be somebody else's; send p.fence along with what you write")
+        if _now() >= self._confirmed - self._margin:
+            return LeaseLost(f"{self.id} is lost: its lease could not be renewed in time; send p.fence "
+                             "along with what you write, as the slot may be somebody else's")
+        return LeaseLost(f"{self.id} is lost: it was taken away before its time; see by whom: "
+                         f"permit describe {self.id}")
 
-    def _lose(self, error):
+    def _lose(self):
         with self._lock:
             if self._over.is_set():
                 return
-            self._why_lost = error
+            self._why_lost = self._loss()
             self._over.set()
         how = self._options.on_lost
-        _log.warning("%s%s", error, "; terminating" if how == "terminate" else "")
+        _log.warning("%s%s", self._why_lost, "; terminating" if how == "terminate" else "")
         if self._when_lost:
             self._when_lost()
         if how == "terminate" and os.getpid() == self._pid:
