@@ -501,6 +501,21 @@ def a_server_that_stays_away_costs_the_hold_at_its_deadline():
         raises(permit.LeaseLost, lambda: hold.__exit__(None, None, None))
 
 
+def a_loss_that_no_thread_saw_is_told_at_the_end():
+    """As when an extension module has kept the interpreter's lock, and the server is away besides."""
+    keep, permit.Permit._keep = permit.Permit._keep, lambda self, pause: None
+    try:
+        with Server(directory() / "starved.db", permit_worker=True) as server:
+            server.client().set_pool("one", capacity=1)
+            hold = permit.hold("one", lease="500ms", address=f"127.0.0.1:{server.port}")
+            p = hold.__enter__()
+            server.kill()
+            eventually(lambda: p.lost, "the loss", 2)
+            raises(permit.LeaseLost, lambda: hold.__exit__(None, None, None), says="could not be renewed")
+    finally:
+        permit.Permit._keep = keep
+
+
 def terminate_comes_before_the_slot_can_be_given_away():
     with Server(directory() / "terminate.db", permit_worker=True) as server:
         server.client().set_pool("one", capacity=1)
@@ -703,7 +718,7 @@ def main():
             a_lost_async_hold_cancels_its_block, many_threads_never_overlap,
         )))
     run(a_hold_survives_a_restart, a_server_that_stays_away_costs_the_hold_at_its_deadline,
-        terminate_comes_before_the_slot_can_be_given_away)
+        a_loss_that_no_thread_saw_is_told_at_the_end, terminate_comes_before_the_slot_can_be_given_away)
 
 
 main()
