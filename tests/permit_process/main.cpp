@@ -1,5 +1,6 @@
-// A worker whose workflows hold permits, for tests/end_to_end/permits.py. While it is in a section
-// it is connected to an overseer, another process, and says there what it holds.
+// A worker whose workflows hold permits, for tests/end_to_end/permits.py and python_worker.py.
+// While it is in a section it is connected to an overseer, another process, and says there what it
+// holds.
 // Usage: permit_test_holder ADDRESS QUEUE OVERSEER_PORT
 #include <boost/asio/connect.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -34,6 +35,8 @@ constexpr ActivityName<void(std::string, std::int64_t, int)> section{"section"};
 constexpr WorkflowName<int(int)> contend{"Contend"};
 constexpr WorkflowName<std::string(double)> silent{"Silent"};
 constexpr WorkflowName<std::string(double)> hold{"Hold"};
+constexpr WorkflowName<std::string(std::string)> train{"Train"};
+constexpr ActivityName<std::string(std::string, std::string)> train_model{"train_model"};
 
 // Gets into a section of one of four slots and out again, however often its worker dies inside.
 // Returns how many tries it took.
@@ -88,6 +91,21 @@ Async<std::string> run_hold(Workflow workflow, double lease) {
   co_return permit.slot();
 }
 
+// Its step is a program in another language, which takes its work from another queue.
+Async<std::string> run_train(Workflow workflow, std::string model) {
+  const Semaphore gpus(workflow, "training", 1);
+  const auto options = PermitOptions().lease(2s).fair();
+  const auto on_gpu = [&](Workflow inside, Held permit) -> Async<std::string> {
+    const auto under = permit.cover(
+        ActivityOptions().start_to_close(1min).heartbeat(1s).task_queue("python").retry(3));
+    std::string checkpoint =
+        co_await inside.execute_activity(train_model, under, model, permit.slot());
+    co_return checkpoint;
+  };
+  std::string checkpoint = co_await gpus.with_permit(options, on_gpu);
+  co_return checkpoint;
+}
+
 // "enter <permit> <fence>", "ok", then the connection is open for as long as it is inside.
 void run_section(ActivityContext& context, const std::string& overseer, const std::string& permit,
                  std::int64_t fence, int milliseconds) {
@@ -113,6 +131,7 @@ int run(const std::string& address, const std::string& queue, const std::string&
   registry.workflow(contend, run_contend);
   registry.workflow(silent, run_silent);
   registry.workflow(hold, run_hold);
+  registry.workflow(train, run_train);
   registry.activity(section, [overseer](ActivityContext& context, const std::string& permit,
                                         std::int64_t fence, int milliseconds) {
     run_section(context, overseer, permit, fence, milliseconds);
