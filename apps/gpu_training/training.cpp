@@ -16,6 +16,7 @@ using permit::worker::ActivityContext;
 using permit::worker::ActivityOptions;
 using permit::worker::ApplicationFailed;
 using permit::worker::Async;
+using permit::worker::Canceled;
 using permit::worker::Workflow;
 using namespace std::chrono_literals;
 
@@ -131,9 +132,14 @@ class Trainer {
       say("epoch " + std::to_string(epoch) + " of " + std::to_string(training.epochs) + "  " +
           loss_text(checkpoint.loss));
       // This renews the permit, so it comes with what was done and not with an attempt's start: a
-      // training that hangs every time it is tried is to lose its GPU. Throws Canceled once the
-      // workflow has no use for this attempt any more, as when the permit is lost.
-      context.heartbeat(checkpoint);
+      // training that hangs every time it is tried is to lose its GPU.
+      try {
+        context.heartbeat(checkpoint);
+      } catch (const Canceled&) {
+        // The run was canceled or has been terminated, or its permit is lost.
+        say("is told to stop");
+        throw;
+      }
     }
     say("done");
     return {training.model, epoch, checkpoint.loss, attempt, permit, fence};
