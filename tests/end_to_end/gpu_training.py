@@ -113,8 +113,8 @@ def check_went_on(said, workflow, on_record):
     epoch = int(re.fullmatch(r"attempt 2 goes on after epoch (\d+)", words[went_on])[1])
     printed = sum(what.startswith("epoch") for what in words[:went_on])
     check(2 <= on_record <= epoch <= printed, (on_record, epoch, printed))
-    check(words[went_on + 1].startswith(f"epoch {epoch + 1} of 12"), words[went_on + 1])
-    check("epoch 1 of 12" not in "".join(words[went_on:]), words)
+    check(words[went_on + 1].startswith(f"epoch {epoch + 1} of 14"), words[went_on + 1])
+    check("epoch 1 of 14" not in "".join(words[went_on:]), words)
     return epoch
 
 
@@ -137,11 +137,11 @@ def eight_trainings_share_four_gpus():
         client = server.client()
         ada = Trainer(server, "ada", "--at-once", "2")
         for workflow in ("train-1", "train-2"):
-            start(server, workflow, "--epochs", "12")
+            start(server, workflow, "--epochs", "14")
         eventually(lambda: len(attempts_said(ada)) >= 2, "two attempts of ada's")
         bob = Trainer(server, "bob")
         try:
-            start(server, "train-3", "--epochs", "12")
+            start(server, "train-3", "--epochs", "14")
             start(server, "hangs", "--hang-after-epoch", "2")
             for i in range(5, 9):
                 start(server, f"train-{i}")
@@ -165,7 +165,7 @@ def eight_trainings_share_four_gpus():
                 losses.add((epochs, loss))
                 check(i > 2 or int(attempts) >= 2, said)
             # As many epochs, the same loss, whoever died.
-            check({epochs for epochs, _ in losses} == {"10", "12"} and len(losses) == 2, losses)
+            check({epochs for epochs, _ in losses} == {"10", "14"} and len(losses) == 2, losses)
             check_was_lost(server, client, "hangs", last_heartbeat)
             eventually(lambda: "held" not in client.pool("gpu-pool"), "the end of all holds")
         finally:
@@ -184,7 +184,7 @@ def eight_trainings_share_four_gpus():
         outcomes = {ended["outcome"]: ended["holds"] for ended in pool["outcomes"]}
         check(outcomes == {"released": 6, "holder_closed": 1, "lease_expired": 1}, pool)
         check(pool["grants"] == sum(outcomes.values()) + pool.get("held", 0), pool)
-        print(f"    train-1 went on after epoch {epoch} of 12 on the other worker")
+        print(f"    train-1 went on after epoch {epoch} of 14 on the other worker")
 
 
 def nonsense_is_refused():
