@@ -10,8 +10,8 @@ echo "took $SECONDS s"
 ((SECONDS <= 60))
 
 # Which GPU is whose is chance; how each hold ends is not.
-ended=$(awk '/^  PERMIT / { table = 1; next } /^$/ { table = 0 }
-             table { print $2, $3, $4, $5 }' "$PERMIT_TESTS_DIR/demo.txt")
+ended=$(awk '/^ *PERMIT +OUTCOME / { table = 1; next } /^$/ { table = 0 }
+             table { print $4, $NF, $2, $3 }' "$PERMIT_TESTS_DIR/demo.txt" | sort)
 diff <(echo "$ended") - <<'END'
 train-1 1 released -
 train-2 2 released -
