@@ -5,6 +5,7 @@
 #include <boost/describe.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "orchestrator/protocol/common.h"
@@ -65,8 +66,10 @@ struct PoolChange {
 BOOST_DESCRIBE_STRUCT(PoolChange, (), (at, what, by, reason))
 
 // Whether a hold that ended like this may overlap the next one in real time: its holder had not
-// given the slot back, and may have worked on.
-inline bool may_overlap(Outcome outcome) {
+// given the slot back, and may have worked on. The activities of a workflow that was terminated or
+// ran out of time learn of it with their next heartbeat.
+inline bool may_overlap(Outcome outcome, std::string_view cause) {
+  if (outcome == Outcome::holder_closed) return cause == "terminated" || cause == "timed_out";
   return outcome == Outcome::lease_expired || outcome == Outcome::force_released;
 }
 

@@ -70,7 +70,7 @@ PermitInfo Service::permit_info(Change& change, const core::RunState& permit) {
   if (permit.hold_end) {
     info.outcome = permit.hold_end->outcome;
     info.cause = permit.hold_end->cause;
-    info.possible_overlap = may_overlap(info.outcome);
+    info.possible_overlap = may_overlap(info.outcome, info.cause);
   }
   return info;
 }

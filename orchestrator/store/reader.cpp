@@ -180,7 +180,7 @@ PermitInfo permit_info(const Statement::Cursor& row) {
   info.state = row.is_null(8) ? "held" : "closed";
   info.outcome = static_cast<Outcome>(row.optional_i64(9).value_or(0));
   info.cause = row.optional_text(10).value_or("");
-  info.possible_overlap = may_overlap(info.outcome);
+  info.possible_overlap = may_overlap(info.outcome, info.cause);
   info.deadline = from_us(row.optional_i64(11).value_or(0));
   info.requested_at = from_us(row.optional_i64(12).value_or(0));
   return info;

@@ -107,7 +107,7 @@ TEST_CASE("The ledger says of which holds the holder may have worked on") {
   }
   CHECK(overlaps ==
         std::map<std::string, bool>{
-            {"released", false}, {"expired", true}, {"closed", false}, {"forced", true}});
+            {"released", false}, {"expired", true}, {"closed", true}, {"forced", true}});
   all.outcome = Outcome::lease_expired;
   all.page_size = 1;
   REQUIRE(pools.permits(all).permits.size() == 1);
