@@ -63,6 +63,8 @@ std::vector<Command> permit_commands();  // list, who, watch, describe, history,
 std::vector<Command> pool_commands();
 std::vector<Command> server_commands();
 std::vector<Command> worker_commands();
+std::vector<Command> config_commands();
+std::vector<Command> doctor_commands();
 std::vector<Command> help_commands();
 
 }  // namespace permit::cli

@@ -6,21 +6,14 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
-#define TOML_EXCEPTIONS 1
-#include <toml++/toml.h>
 
-#include "apps/cli/command_line.h"
 #include "apps/cli/settings.h"
+#include "apps/cli/toml_values.h"
 #include "orchestrator/protocol/error.h"
-#include "orchestrator/protocol/nearest.h"
 
 namespace permit::cli {
 
 namespace {
-
-std::string place_of(const std::string& path, const toml::source_region& where) {
-  return path + ":" + std::to_string(where.begin.line);
-}
 
 std::vector<std::string> setting_keys() {
   std::vector<std::string> keys;
@@ -28,24 +21,12 @@ std::vector<std::string> setting_keys() {
   return keys;
 }
 
-toml::table parse_file(const std::string& path) {
-  try {
-    return toml::parse_file(path);
-  } catch (const toml::parse_error& error) {
-    throw UsageError(place_of(path, error.source()) + ": " + std::string(error.description()));
-  }
-}
-
 std::map<std::string, std::string> read_profile(const std::string& path, const std::string& name,
                                                 const toml::node& node) {
-  const toml::table* table = node.as_table();
-  if (table == nullptr) {
-    throw UsageError(place_of(path, node.source()) + ": profile." + name +
-                     " must be a table: " + "[profile." + name + "]");
-  }
+  const toml::table& table = table_at(path, "profile." + name, node);
   std::map<std::string, std::string> values;
-  for (const auto& [key, value] : *table) {
-    const std::string place = place_of(path, value.source());
+  for (const auto& [key, value] : table) {
+    const std::string place = place_of(path, value);
     const auto text = value.value_exact<std::string>();
     if (!text) throw UsageError(place + ": " + std::string(key.str()) + " must be a \"text\"");
     check_setting(place, std::string(key.str()), *text);
@@ -61,9 +42,7 @@ void check_setting(const std::string& place, const std::string& key, const std::
   const auto known = std::find_if(settings.begin(), settings.end(),
                                   [&](const Setting& setting) { return setting.key == key; });
   if (known == settings.end()) {
-    const auto nearest = nearest_name(key, setting_keys());
-    throw UsageError(place + ": there is no setting " + key +
-                     (nearest ? "; did you mean " + *nearest + "?" : "; see: permit config list"));
+    unknown_key(place, "setting", key, setting_keys());
   }
   if (known->choices.empty()) return;
   if (std::find(known->choices.begin(), known->choices.end(), value) != known->choices.end())
@@ -78,15 +57,12 @@ void check_setting(const std::string& place, const std::string& key, const std::
 Profiles read_profiles(const std::string& path) {
   if (!std::filesystem::exists(path)) return {};
   Profiles profiles;
-  const toml::table file = parse_file(path);
+  const toml::table file = parse_toml(path);
   for (const auto& [name, node] : file) {
     if (name.str() != "profile") {
-      throw UsageError(place_of(path, node.source()) + ": there is nothing called " +
-                       std::string(name.str()) + " here; settings stand in [profile.NAME]");
+      unknown_key(place_of(path, node), "section", std::string(name.str()), {"profile"});
     }
-    const toml::table* all = node.as_table();
-    if (all == nullptr) throw UsageError(place_of(path, node.source()) + ": write [profile.NAME]");
-    for (const auto& [profile, values] : *all) {
+    for (const auto& [profile, values] : table_at(path, "profile.NAME", node)) {
       profiles[std::string(profile.str())] = read_profile(path, std::string(profile.str()), values);
     }
   }
@@ -96,7 +72,7 @@ Profiles read_profiles(const std::string& path) {
 void write_profile(const std::string& path, const std::string& profile, const std::string& key,
                    const std::optional<std::string>& value) {
   toml::table file;
-  if (std::filesystem::exists(path)) file = parse_file(path);
+  if (std::filesystem::exists(path)) file = parse_toml(path);
   if (!file.contains("profile")) file.insert("profile", toml::table{});
   toml::table& profiles = *file["profile"].as_table();
   if (!profiles.contains(profile)) profiles.insert(profile, toml::table{});

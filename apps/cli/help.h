@@ -9,6 +9,8 @@ namespace permit::cli {
 struct Command;
 struct Flag;
 
+inline constexpr const char* client_version = "0.1.0";
+
 enum class HelpLength { brief, full };
 
 // Of "" (everything), a noun ("pool"), a command ("pool set"), or the topic "exit-codes". Throws

@@ -20,8 +20,6 @@ int run_help(Session& session) {
   return exit_ok;
 }
 
-constexpr const char* version = "0.1.0";
-
 int run_version(Session& session) {
   const Output& out = session.out();
   std::string server;
@@ -30,10 +28,10 @@ int run_version(Session& session) {
   } catch (const Error& error) {
     if (error.reason() != "SERVER_UNREACHABLE") throw;
   }
-  std::string json = R"({"version":")" + std::string(version) + "\"";
+  std::string json = R"({"version":")" + std::string(client_version) + "\"";
   if (!server.empty()) json += R"(,"server":")" + server + "\"";
   out.json(json + "}");
-  out.text(std::string("permit ") + version);
+  out.text(std::string("permit ") + client_version);
   out.text(server.empty() ? "no server at " + session.settings().text("address")
                           : "server " + server + " at " + session.settings().text("address"));
   return exit_ok;

@@ -15,6 +15,7 @@
 
 #include "apps/cli/exit_codes.h"
 #include "apps/cli/in_process.h"
+#include "apps/cli/port_owner.h"
 #include "orchestrator/http/routes.h"
 #include "orchestrator/http/server.h"
 #include "orchestrator/service/clock.h"
@@ -297,6 +298,7 @@ void print_where_things_are(const ServerOptions& options, std::uint16_t port) {
 
 int run_server(const ServerOptions& options) {
   try {
+    check_port_is_free(options.address, options.port);
     Server server(options);
     print_where_things_are(options, server.port());
     server.run();

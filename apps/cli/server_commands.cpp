@@ -2,7 +2,9 @@
 #include <filesystem>
 
 #include "apps/cli/command.h"
+#include "apps/cli/exit_codes.h"
 #include "apps/cli/server_command.h"
+#include "apps/cli/server_config.h"
 #include "apps/cli/session.h"
 
 namespace permit::cli {
@@ -10,6 +12,13 @@ namespace permit::cli {
 namespace {
 
 using namespace std::chrono_literals;
+
+const Flag config_flag = {"config",
+                          0,
+                          ValueType::text,
+                          "FILE",
+                          "the configuration, TOML: [server] and [pools.NAME]",
+                          Completes::file};
 
 std::vector<Flag> shared_flags() {
   return {
@@ -23,6 +32,8 @@ std::vector<Flag> shared_flags() {
        {},
        0,
        65535},
+      {"listen", 0, ValueType::text, "ADDRESS:PORT", "both in one"},
+      config_flag,
       {"retention", 0, ValueType::duration, "D", "how long closed runs are kept (72h)"},
       {"permit-queue", 0, ValueType::text, "NAME",
        "the task queue that permits are on ($PERMIT_QUEUE, else permits)"},
@@ -30,17 +41,20 @@ std::vector<Flag> shared_flags() {
        "leave permits to a worker elsewhere: permit worker start"}};
 }
 
+// Flags over the file, the file over defaults.
 ServerOptions options_of(const Session& session) {
   const Arguments& arguments = session.arguments();
   ServerOptions options;
+  options.permit_queue = environment_variable("PERMIT_QUEUE").value_or(options.permit_queue);
+  if (const auto file = arguments.text("config")) read_server_config(*file, options);
+  if (const auto listen = arguments.text("listen")) parse_listen("--listen", *listen, options);
   options.address = arguments.text_or("ip", options.address);
   options.port = static_cast<std::uint16_t>(arguments.number("port").value_or(options.port));
   options.retention = arguments.duration("retention").value_or(options.retention);
   if (options.retention < 1s) throw UsageError("--retention: at least 1s");
-  options.permit_queue = arguments.text_or(
-      "permit-queue", environment_variable("PERMIT_QUEUE").value_or(options.permit_queue));
-  options.permit_worker = !arguments.has("no-permit-worker");
-  options.database = arguments.text_or("db-filename", "");
+  options.permit_queue = arguments.text_or("permit-queue", options.permit_queue);
+  if (arguments.has("no-permit-worker")) options.permit_worker = false;
+  options.database = arguments.text_or("db-filename", options.database);
   return options;
 }
 
@@ -69,6 +83,17 @@ int run_start(Session& session) {
   return run_server(options);
 }
 
+// The file is read as `server start` reads it; nothing is started.
+int run_check(Session& session) {
+  ServerOptions options;
+  if (!session.arguments().has("config")) throw UsageError("say which file: --config FILE");
+  read_server_config(session.arguments().text("config").value(), options);
+  session.out().json(R"({"valid":true})");
+  session.out().text(session.arguments().text("config").value() +
+                     " is valid: " + std::to_string(options.pools.size()) + " pools");
+  return exit_ok;
+}
+
 }  // namespace
 
 std::vector<Command> server_commands() {
@@ -95,10 +120,18 @@ std::vector<Command> server_commands() {
           {"server start",
            "a server that keeps its data",
            "",
-           {{"permit server start --db-filename /var/lib/permit/permit.db", ""}},
+           {{"permit server start --db-filename /var/lib/permit/permit.db", ""},
+            {"permit server start --config /etc/permit/server.toml", ""}},
            {},
            service,
-           run_start}};
+           run_start},
+          {"server check",
+           "read a server's configuration without starting it",
+           "",
+           {{"permit server check --config /etc/permit/server.toml", ""}},
+           {},
+           {config_flag},
+           run_check}};
 }
 
 }  // namespace permit::cli

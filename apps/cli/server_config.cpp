@@ -1,0 +1,144 @@
+#include "apps/cli/server_config.h"
+
+#include <filesystem>
+
+#include "apps/cli/duration_text.h"
+#include "apps/cli/toml_values.h"
+
+namespace permit::cli {
+
+namespace {
+
+// One file being read, for the places in its mistakes.
+class Reader {
+ public:
+  Reader(const std::string& path, ServerOptions& options) : path_(path), options_(options) {}
+
+  void read(const toml::table& file) {
+    for (const auto& [key, node] : file) {
+      const std::string name(key.str());
+      if (name == "server") {
+        for (const auto& [field, value] : table_at(path_, name, node)) {
+          read_server(std::string(field.str()), value);
+        }
+      } else if (name == "pools") {
+        for (const auto& [pool, value] : table_at(path_, name, node)) {
+          read_pool(std::string(pool.str()), value);
+        }
+      } else {
+        unknown_key(place_of(path_, node), "section", name, {"server", "pools"});
+      }
+    }
+  }
+
+ private:
+  std::string text(const std::string& key, const toml::node& node) const {
+    if (const auto value = node.value_exact<std::string>()) return *value;
+    if (const auto number = node.value_exact<std::int64_t>()) {
+      const std::string digits = std::to_string(*number);
+      throw UsageError(place_of(path_, node) + ": " + key + " = " + digits +
+                       " is a bare number; say \"" + digits + "s\" or \"" + digits + "m\"");
+    }
+    throw UsageError(place_of(path_, node) + ": " + key + " must be a \"text\"");
+  }
+  bool flag(const std::string& key, const toml::node& node) const {
+    if (const auto value = node.value_exact<bool>()) return *value;
+    throw UsageError(place_of(path_, node) + ": " + key + " must be true or false");
+  }
+  Duration duration(const std::string& key, const toml::node& node) const {
+    return parse_human_duration(place_of(path_, node) + ": " + key, text(key, node));
+  }
+
+  void read_server(const std::string& key, const toml::node& node) {
+    const std::string place = place_of(path_, node);
+    if (key == "listen") {
+      parse_listen(place + ": listen", text(key, node), options_);
+    } else if (key == "database") {
+      options_.database = text(key, node);
+    } else if (key == "retention") {
+      options_.retention = duration(key, node);
+    } else if (key == "permit_queue") {
+      options_.permit_queue = text(key, node);
+    } else if (key == "permit_worker") {
+      options_.permit_worker = flag(key, node);
+    } else {
+      unknown_key(place, "setting of the server", key,
+                  {"listen", "database", "retention", "permit_queue", "permit_worker"});
+    }
+  }
+
+  void read_pool(const std::string& name, const toml::node& node) {
+    SetPoolRequest pool;
+    pool.namespace_ = "default";
+    pool.pool = PoolName(name);
+    pool.identity = "config";
+    pool.reason = path_;
+    const toml::table& table = table_at(path_, "pools." + name, node);
+    for (const auto& [key, value] : table) read_setting(pool, std::string(key.str()), value);
+    if (!pool.capacity && !pool.slots) {
+      throw UsageError(place_of(path_, node) + ": pool " + name + " needs capacity or slots");
+    }
+    if (pool.capacity && pool.slots) {
+      throw UsageError(place_of(path_, node) + ": give capacity or slots, not both");
+    }
+    options_.pools.push_back(std::move(pool));
+  }
+
+  void read_setting(SetPoolRequest& pool, const std::string& key, const toml::node& node) {
+    const std::string place = place_of(path_, node);
+    if (key == "capacity") {
+      const auto number = node.value_exact<std::int64_t>();
+      if (!number || *number < 0 || *number > 100'000) {
+        throw UsageError(place + ": capacity must be a whole number from 0 to 100000");
+      }
+      pool.capacity = static_cast<std::int32_t>(*number);
+    } else if (key == "slots") {
+      pool.slots.emplace();
+      const toml::array* names = node.as_array();
+      if (names == nullptr) throw UsageError(place + ": slots must be a list: [\"a\", \"b\"]");
+      for (const toml::node& slot : *names) pool.slots->emplace_back(text(key, slot));
+    } else if (key == "devices") {
+      pool.devices.emplace();
+      for (const auto& [slot, device] : table_at(path_, "devices", node)) {
+        pool.devices->emplace(std::string(slot.str()), text("a device", device));
+      }
+    } else if (key == "order") {
+      const std::string order = text(key, node);
+      if (order != "fair" && order != "any") {
+        throw UsageError(place + ": order is fair or any, not \"" + order + "\"");
+      }
+      pool.order = order == "fair" ? PermitOrder::fair : PermitOrder::any;
+    } else if (key == "rate" || key == "burst") {
+      const auto number = node.value<double>();
+      if (!number || *number <= 0) throw UsageError(place + ": " + key + " must be above 0");
+      if (!pool.rate) pool.rate = PoolRate{*number, *number};
+      (key == "rate" ? pool.rate->per_second : pool.rate->burst) = *number;
+    } else {
+      unknown_key(place, "setting of a pool", key,
+                  {"capacity", "slots", "devices", "order", "rate", "burst"});
+    }
+  }
+
+  const std::string path_;
+  ServerOptions& options_;
+};
+
+}  // namespace
+
+void read_server_config(const std::string& path, ServerOptions& options) {
+  if (!std::filesystem::exists(path)) throw UsageError("there is no file " + path);
+  Reader(path, options).read(parse_toml(path));
+}
+
+void parse_listen(const std::string& what, const std::string& text, ServerOptions& options) {
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string::npos || colon == 0) {
+    throw UsageError(what + ": \"" + text + "\" is not ADDRESS:PORT, such as 127.0.0.1:7376");
+  }
+  std::string host = text.substr(0, colon);
+  if (host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
+  options.port = static_cast<std::uint16_t>(parse_number(what, text.substr(colon + 1), 0, 65535));
+  options.address = host;
+}
+
+}  // namespace permit::cli
