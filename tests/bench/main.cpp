@@ -32,6 +32,7 @@ void set_targets(Report& report) {
   report.set_target("permits, 32 workflows, own slots", {Target::Kind::at_least, 1'000});
   report.set_target("hand-over, fair, 10 workflows: p99", {Target::Kind::at_most, 10});
   report.set_target("hand-over, any with wake-up, 10 workflows: p99", {Target::Kind::at_most, 50});
+  report.set_target(permit::bench::command_run, {Target::Kind::at_most, 25});
   report.set_target("memory, idle workflow in a worker", {Target::Kind::at_most, 20 * 1024});
 }
 
@@ -52,7 +53,8 @@ void run(const Options& options, Report& report, Report& baseline) {
       if (!options.baseline.empty() && !baseline_first) scenario.run(other, baseline);
     }
     for (const auto& scenarios :
-         {permit::bench::worker_scenarios(), permit::bench::permit_scenarios()}) {
+         {permit::bench::worker_scenarios(), permit::bench::permit_scenarios(),
+          permit::bench::command_scenarios()}) {
       for (const Scenario& scenario : scenarios) {
         if (!wanted(scenario)) continue;
         std::cerr << "repetition " << i + 1 << ": " << scenario.name << std::endl;

@@ -29,9 +29,13 @@ std::vector<Scenario> worker_scenarios();
 // Of permits: workflows of such a worker that acquire and release.
 std::vector<Scenario> permit_scenarios();
 
+// `permit run` from a shell, beside flock.
+std::vector<Scenario> command_scenarios();
+
 // A body like those that start runs.
 std::string start_body(const std::string& request_id);
 
+inline const std::string command_run = "a command: permit run";
 inline const std::string starts_at_64 = "starts, 64 connections";
 inline const std::string starts_batch = "starts, 64 connections: median batch";
 inline const std::string starts_row = "starts, 64 connections: stored";
