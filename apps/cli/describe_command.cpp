@@ -88,15 +88,28 @@ std::string labels_of(const PermitInfo& permit) {
   return printable(text, 200);
 }
 
-// Whether the job may have worked on while the next one had the slot.
+std::string late_release(const Output& out, const PermitInfo& permit) {
+  if (!is_set(permit.late_release_at)) return "";
+  return out.clock(permit.late_release_at) + ", ignored: its holder went on for " +
+         show_duration(permit.late_release_at - permit.closed_at) + " after the end";
+}
+
+// Whether the job may have worked on while the next one had the slot; since when, and for how long
+// if it came back.
 std::string overlap(const PermitInfo& permit, const std::optional<PermitInfo>& next) {
   if (!permit.possible_overlap) return "";
-  const std::string holder = "its holder had not given it back and may have worked on";
-  if (!next) return holder + "; nobody has had the slot since";
-  return holder + " while " + printable(next->holder, 60) + " had the slot " +
-         show_duration(next->since - permit.closed_at) +
-         " later; a resource that checks fences refuses fence " +
-         std::to_string(permit.fence.value) + " by then";
+  if (!next) return "its holder had not given it back; nobody has had the slot since";
+  const std::string with = printable(next->holder, 60);
+  const std::string advice = "; a resource that checks fences refuses fence " +
+                             std::to_string(permit.fence.value) + " since then";
+  if (!is_set(permit.late_release_at)) {
+    return "its holder had not given it back, and may have worked on beside " + with + advice;
+  }
+  const Time end = next->state == "closed" ? std::min(next->closed_at, permit.late_release_at)
+                                           : permit.late_release_at;
+  if (end <= next->since) return "";  // it had come back before anybody else began
+  return show_duration(end - next->since) + " on slot " + permit.slot.value + ", with " + with +
+         advice;
 }
 
 }  // namespace
@@ -128,9 +141,9 @@ int run_describe(Session& session) {
                                    std::to_string(next->fence.value) + "), " +
                                    show_duration(next->since - permit.closed_at) + " later");
     }
+    page.line("Late release", late_release(out, permit));
     const std::string overlaps = overlap(permit, next);
     if (!overlaps.empty()) {
-      page.line(out.paint("Possible overlap", Style::yellow), "");
       out.text(out.paint("Possible overlap: ", Style::yellow) + overlaps);
     }
   }

@@ -120,9 +120,10 @@ struct PermitGrant {
   PoolName pool;
   SlotName slot;
   Fence fence;
-  Time deadline;
-  Time requested_at{};  // when it joined the line; absent: granted at once
+  Time deadline{};
+  Time requested_at{};      // when it joined the line; absent: granted at once
+  std::int64_t ticket = 0;  // of a holder that is not a workflow: what its token is made of
 };
-BOOST_DESCRIBE_STRUCT(PermitGrant, (), (pool, slot, fence, deadline, requested_at))
+BOOST_DESCRIBE_STRUCT(PermitGrant, (), (pool, slot, fence, deadline, requested_at, ticket))
 
 }  // namespace permit

@@ -86,8 +86,8 @@ BOOST_DESCRIBE_STRUCT(HolderActivity, (),
                       (activity_id, activity_type, attempt, worker, last_heartbeat,
                        heartbeat_details))
 
-// One hold, as lists show it. What comes after requested_at is known while the run is kept, and not
-// part of lists of the ledger.
+// One hold, as lists show it. What comes after late_release_at is known while the run is kept, and
+// not part of lists of the ledger.
 struct PermitInfo {
   WorkflowId id;
   RunId run_id;
@@ -106,7 +106,8 @@ struct PermitInfo {
   bool possible_overlap = false;  // see may_overlap()
   Duration age{};                 // these two of what blocks a waiter, when it was asked
   Duration lease_left{};
-  Time requested_at{};  // when it joined the line; absent: granted at once
+  Time requested_at{};     // when it joined the line; absent: granted at once
+  Time late_release_at{};  // when its holder gave back what it had lost before
   Duration lease{};
   Duration max_hold{};
   Time renewed_at{};
@@ -116,7 +117,8 @@ struct PermitInfo {
 BOOST_DESCRIBE_STRUCT(PermitInfo, (),
                       (id, run_id, pool, slot, fence, state, holder, holder_run_id, reason, since,
                        deadline, closed_at, outcome, cause, possible_overlap, age, lease_left,
-                       requested_at, lease, max_hold, renewed_at, labels, activities))
+                       requested_at, late_release_at, lease, max_hold, renewed_at, labels,
+                       activities))
 
 // How many holds ended so, ever. The ledger forgets old holds but not these.
 struct OutcomeCount {

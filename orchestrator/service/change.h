@@ -82,6 +82,8 @@ class Change {
   Fence next_fence();
   // Also written with the change (pools, waiters, holds).
   void also_write(std::function<void(store::Store&)> write) { extra_.push_back(std::move(write)); }
+  // That the holder of this permit gave it back, if it had ended otherwise before.
+  void note_late_release(const core::RunState& permit);
 
   // Applies messages until none is left, makes the workflow tasks that are wanted, and hands new
   // tasks to those who wait for them.

@@ -110,6 +110,14 @@ core::RunState* Change::external_target(const core::Sender& sender,
   return state;
 }
 
+void Change::note_late_release(const core::RunState& permit) {
+  if (!permit.is_permit() || !permit.hold_end) return;
+  if (permit.hold_end->outcome == Outcome::released) return;
+  also_write([fence = permit.started.permit->fence, at = now()](store::Store& store) {
+    store.note_late_release(fence, at);
+  });
+}
+
 void Change::deliver(core::SignalRun& message) {
   const command::SignalExternalWorkflowExecution& c = message.attributes;
   const std::string namespace_ = run(message.sender.run).namespace_;
@@ -122,6 +130,7 @@ void Change::deliver(core::SignalRun& message) {
                        (!c.child_workflow_only ||
                         target->started.parent_workflow_execution == message.sender.execution);
   if (!allowed) {
+    if (target != nullptr && c.signal_name == "release") note_late_release(*target);
     fail(SignalExternalWorkflowExecutionFailedCause::external_workflow_execution_not_found);
     return;
   }

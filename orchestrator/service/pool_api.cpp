@@ -240,8 +240,8 @@ void Service::remove_waiter(RemoveWaiterRequest request, Done<EmptyResponse> don
 
 // Made from the ticket and a secret that is not in the database, so that a repeated request gets
 // the same token and a copy of the database does not hold any.
-std::string Service::token_for(const Waiter& ticket) const {
-  return siphash_hex(options_.token_secret, std::to_string(ticket.id) + ":" + ticket.request_id);
+std::string Service::token_for(std::int64_t ticket, const std::string& request_id) const {
+  return siphash_hex(options_.token_secret, std::to_string(ticket) + ":" + request_id);
 }
 
 AcquireResponse Service::acquire_response(const Waiter& ticket, const PoolName& pool) {
@@ -268,7 +268,7 @@ AcquireResponse Service::acquire_response(const Waiter& ticket, const PoolName& 
     response.fence = std::max(response.fence, grant.fence);
     response.deadline = std::min(response.deadline, deadline);
   }
-  response.token = token_for(ticket);
+  response.token = token_for(ticket.id, ticket.request_id);
   return response;
 }
 
@@ -397,13 +397,30 @@ void Service::expire_acquire_waits(SteadyClock::time_point now) {
 
 namespace {
 
-Error lease_lost(const core::RunState& permit) {
-  std::string how = "it is past its deadline";
-  if (permit.hold_end) {
-    how = permit.hold_end->outcome == Outcome::released ? "it was released" : "it has ended";
+std::string how_it_ended(const core::RunState& permit) {
+  if (!permit.hold_end) return "its lease has run out";
+  switch (permit.hold_end->outcome) {
+    case Outcome::released:
+      return "it was released";
+    case Outcome::lease_expired:
+      return "its lease ran out";
+    case Outcome::holder_closed:
+      return "its holder closed";
+    case Outcome::force_released:
+      return "it was released by force";
+    case Outcome::unspecified:
+      break;
   }
-  return failed_precondition("LEASE_LOST", "permit " + permit.workflow_id.value +
-                                               " is not held with this token any more: " + how);
+  return "it has ended";
+}
+
+Error lease_lost(const core::RunState& permit) {
+  return failed_precondition(
+      "LEASE_LOST", "permit " + permit.workflow_id.value +
+                        " is not held with this token any more: " + how_it_ended(permit) +
+                        (is_set(permit.close_time) ? " at " + format_time(permit.close_time) : "") +
+                        "; fence " + std::to_string(permit.started.permit->fence.value) +
+                        " is void");
 }
 
 bool same_secret(const std::string& a, const std::string& b) {
@@ -418,25 +435,32 @@ bool same_secret(const std::string& a, const std::string& b) {
 
 }  // namespace
 
-// The open permit that this token holds.
-core::RunState& Service::held_by(Change& change, const HolderRequest& request) {
+// The permit that this token holds, or else the one that it held. Throws Error LEASE_LOST for a
+// token that is of neither.
+core::RunState& Service::granted_to(Change& change, const HolderRequest& request) {
   check_namespace(request.namespace_);
   if (!core::parse_permit_id(request.id)) {
     throw invalid_argument("PERMIT_ID_INVALID", "the id must be permit:<pool>:<slot>");
   }
-  core::RunState* permit = change.open_run(request.namespace_, request.id);
-  const Waiter* ticket = permit == nullptr ? nullptr : pools_.ticket_of(permit->number);
-  if (ticket == nullptr || !same_secret(token_for(*ticket), request.token)) {
-    throw failed_precondition("LEASE_LOST",
-                              "permit " + request.id.value + " is not held with this token");
+  constexpr int runs_max = 10;  // a late one may come after some other holds
+  for (const RunNumber number : store_.recent_runs(request.namespace_, request.id, runs_max)) {
+    core::RunState& permit = change.run(number);
+    const PermitGrant* grant = nullptr;
+    if (permit.started.permit && permit.started.permit->ticket != 0)
+      grant = &*permit.started.permit;
+    if (grant == nullptr) continue;
+    const std::string token = token_for(grant->ticket, permit.started.request_id);
+    if (same_secret(token, request.token)) return permit;
   }
-  return *permit;
+  throw failed_precondition("LEASE_LOST",
+                            "permit " + request.id.value + " is not held with this token");
 }
 
 void Service::renew(HolderRequest request, Done<RenewResponse> done) {
   submit(done, [this, request = std::move(request), done] {
     Change change(parts_, now_);
-    core::RunState& permit = held_by(change, request);
+    core::RunState& permit = granted_to(change, request);
+    if (!permit.is_open()) throw lease_lost(permit);
     std::optional<Duration> lease;
     if (request.lease.count() != 0) lease = request.lease;
     if (lease && (*lease < std::chrono::milliseconds(1) || *lease > options_.limits.lease_max)) {
@@ -453,7 +477,12 @@ void Service::renew(HolderRequest request, Done<RenewResponse> done) {
 void Service::release(HolderRequest request, Done<PermitInfo> done) {
   submit(done, [this, request = std::move(request), done] {
     Change change(parts_, now_);
-    core::RunState& permit = held_by(change, request);
+    core::RunState& permit = granted_to(change, request);
+    if (!permit.is_open()) {
+      change.note_late_release(permit);  // all that a late one does
+      finish(change);
+      throw lease_lost(permit);
+    }
     if (core::lease_has_ended(permit)) throw lease_lost(permit);
     change.step(permit, [](core::Transition& t) {
       event::WorkflowExecutionSignaled signaled;
@@ -503,7 +532,9 @@ void Service::describe_permit(PermitQuery request, Done<PermitInfo> done) {
     Change change(parts_, now_);
     const core::RunState& permit = target(change, request.namespace_, {request.id, request.run_id});
     if (!permit.is_permit()) throw not_found("PERMIT_NOT_FOUND", "this run is not a permit");
-    reply(done, permit_info(change, permit));
+    PermitInfo info = permit_info(change, permit);
+    info.late_release_at = store_.late_release_of(info.fence);
+    reply(done, std::move(info));
   });
 }
 

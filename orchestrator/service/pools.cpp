@@ -424,6 +424,7 @@ const core::RunState& Pools::grant_slot(Change& change, Pool& pool, const Waiter
   if (request.max_hold.count() > 0) deadline = std::min(deadline, change.now() + request.max_hold);
   PermitGrant grant{pool.name, slot, change.next_fence(), deadline};
   if (waiter.since < change.now()) grant.requested_at = waiter.since;
+  if (!waiter.parent) grant.ticket = waiter.id;
 
   NewRun run;
   run.workflow_id = core::permit_id(pool.name, slot);
@@ -523,8 +524,7 @@ std::optional<PermitFailure> Pools::admit_plain(Change& change, NewRun& run) {
     return failure(PermitFailureKind::taken,
                    "pool " + id->pool.value + " may not grant faster than its rate");
   }
-  run.started.permit =
-      PermitGrant{id->pool, id->slot, change.next_fence(), change.now() + timeout, {}};
+  run.started.permit = PermitGrant{id->pool, id->slot, change.next_fence(), change.now() + timeout};
   return std::nullopt;
 }
 

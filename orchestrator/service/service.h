@@ -239,8 +239,8 @@ class Service {
   PermitInfo permit_info(Change& change, const core::RunState& permit);
   static std::vector<HolderActivity> work_under(const core::RunState& holder, const RunId& permit);
   AcquireResponse acquire_response(const Waiter& ticket, const PoolName& pool);
-  std::string token_for(const Waiter& ticket) const;
-  core::RunState& held_by(Change& change, const HolderRequest& request);
+  std::string token_for(std::int64_t ticket, const std::string& request_id) const;
+  core::RunState& granted_to(Change& change, const HolderRequest& request);
 
   store::Store& store_;
   Clock& clock_;

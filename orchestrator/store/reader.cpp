@@ -163,7 +163,8 @@ WorkflowExecutionInfo execution_info(const Statement::Cursor& row) {
 constexpr std::string_view hold_columns =
     "fence, pool, slot, run_id, holder, holder_run_id, reason, granted_at, closed_at, outcome, "
     "cause, CASE WHEN closed_at IS NULL "
-    "THEN (SELECT deadline FROM runs WHERE runs.number = holds.run) END, requested_at";
+    "THEN (SELECT deadline FROM runs WHERE runs.number = holds.run) END, requested_at, "
+    "late_release_at";
 
 PermitInfo permit_info(const Statement::Cursor& row) {
   PermitInfo info;
@@ -183,6 +184,7 @@ PermitInfo permit_info(const Statement::Cursor& row) {
   info.possible_overlap = may_overlap(info.outcome, info.cause);
   info.deadline = from_us(row.optional_i64(11).value_or(0));
   info.requested_at = from_us(row.optional_i64(12).value_or(0));
+  info.late_release_at = from_us(row.optional_i64(13).value_or(0));
   return info;
 }
 

@@ -95,7 +95,8 @@ CREATE TABLE holds (
   closed_at INTEGER,
   outcome INTEGER,
   cause TEXT,
-  requested_at INTEGER          -- when its holder joined the line; absent: granted at once
+  requested_at INTEGER,         -- when its holder joined the line; absent: granted at once
+  late_release_at INTEGER       -- when its holder gave back what it had lost before
 ) STRICT;
 CREATE INDEX holds_by_slot ON holds (pool, slot, fence);
 

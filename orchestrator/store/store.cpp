@@ -57,6 +57,13 @@ struct Store::Statements {
   Statement latest_run{database,
                        "SELECT number FROM runs INDEXED BY runs_workflow_id "
                        "WHERE namespace = ? AND workflow_id = ? ORDER BY number DESC LIMIT 1"};
+  Statement recent_runs{database,
+                        "SELECT number FROM runs INDEXED BY runs_workflow_id "
+                        "WHERE namespace = ? AND workflow_id = ? ORDER BY number DESC LIMIT ?"};
+  Statement late_release_of{database, "SELECT late_release_at FROM holds WHERE fence = ?"};
+  Statement note_late_release{database,
+                              "UPDATE holds SET late_release_at = ? "
+                              "WHERE fence = ? AND late_release_at IS NULL"};
   Statement run_by_id{database, "SELECT number FROM runs WHERE run_id = ?"};
   Statement due{database,
                 "SELECT number FROM runs INDEXED BY runs_due WHERE next_due IS NOT NULL "
@@ -143,6 +150,7 @@ void Store::migrate() {
   } else {
     ENSURE(database_.user_version() == 1);
     database_.execute("ALTER TABLE holds ADD COLUMN requested_at INTEGER");
+    database_.execute("ALTER TABLE holds ADD COLUMN late_release_at INTEGER");
   }
   database_.set_user_version(schema_version);
   migration.commit();
@@ -225,6 +233,24 @@ std::optional<RunNumber> Store::run_by_id(const RunId& run_id) {
   auto row = sql_->run_by_id.bind(run_id.value);
   if (!row.step()) return std::nullopt;
   return RunNumber{row.i64(0)};
+}
+
+std::vector<RunNumber> Store::recent_runs(const std::string& namespace_, const WorkflowId& id,
+                                          int count_max) {
+  std::vector<RunNumber> runs;
+  for (auto row = sql_->recent_runs.bind(namespace_, id.value, count_max); row.step();) {
+    runs.push_back(RunNumber{row.i64(0)});
+  }
+  return runs;
+}
+
+Time Store::late_release_of(Fence fence) {
+  auto row = sql_->late_release_of.bind(fence.value);
+  return row.step() ? from_us(row.optional_i64(0).value_or(0)) : Time{};
+}
+
+void Store::note_late_release(Fence fence, Time at) {
+  sql_->note_late_release.run(to_us(at), fence.value);
 }
 
 std::vector<RunNumber> Store::due(Time now, int count_max) {

@@ -99,6 +99,10 @@ class Store {
   std::optional<RunNumber> open_run(const std::string& namespace_, const WorkflowId& id);
   std::optional<RunNumber> latest_run(const std::string& namespace_, const WorkflowId& id);
   std::optional<RunNumber> run_by_id(const RunId& run_id);
+  // The last ones of this id, newest first.
+  std::vector<RunNumber> recent_runs(const std::string& namespace_, const WorkflowId& id,
+                                     int count_max);
+  Time late_release_of(Fence fence);  // of a hold in the ledger; zero: none
   // Runs with something due, in the order of due time, then number.
   std::vector<RunNumber> due(Time now, int count_max);
   Time next_due();
@@ -127,6 +131,8 @@ class Store {
   void open_hold(const HoldRow& row);
   void close_hold(const PermitGrant& grant, Time closed_at, Outcome outcome,
                   const std::string& cause);
+  // That a holder has given back what it had lost. The first time counts.
+  void note_late_release(Fence fence, Time at);
   void set_fence(std::int64_t fence) { counters_.fence = fence; }
   RunNumber next_run_number() { return RunNumber{++counters_.run}; }
   void set_arrival(std::int64_t arrival) { counters_.arrival = arrival; }

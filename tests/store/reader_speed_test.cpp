@@ -38,7 +38,7 @@ void fill(Database& database, int count) {
   database.execute(
       "INSERT INTO holds SELECT number, 'pool-' || (number % 4000), 'slot-' || number, number, "
       "run_id, 'holder', NULL, '', start_time, close_time, CASE WHEN status <> 1 THEN 1 END, "
-      "CASE WHEN status <> 1 THEN '' END, NULL FROM runs");
+      "CASE WHEN status <> 1 THEN '' END, NULL, NULL FROM runs");
   database.execute(
       "INSERT INTO hold_counts SELECT pool, slot, 0, '', 1 FROM holds WHERE fence <= 10000");
   transaction.commit();
