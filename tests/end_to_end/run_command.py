@@ -326,6 +326,7 @@ def several_slots_are_all_or_none():
         thread.start()
     for thread in threads:
         thread.join()
+    CLIENT.close()
     check(not failures, failures)
     check(min(counts) >= 5, f"each got its turns: {counts}")
     pool_is_free(CLIENT, gpu)
@@ -341,6 +342,7 @@ def clean_jobs_are_always_released():
         began = time.monotonic()
         check(finish("-p", gpu, "--", "true").code == 0, "true")
         took.append(time.monotonic() - began)
+    CLIENT.close()  # the server may have done so by now
     check(outcomes(gpu) == {"released": jobs}, outcomes(gpu))
     print(f"{jobs} jobs, median {statistics.median(took) * 1000:.1f} ms")
 
