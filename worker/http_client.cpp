@@ -1,5 +1,7 @@
 #include "worker/http_client.h"
 
+#include <fcntl.h>
+
 #include <boost/asio/connect.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -20,9 +22,6 @@ namespace beast = boost::beast;
 namespace http = boost::beast::http;
 using boost::system::error_code;
 
-constexpr std::chrono::seconds connect_timeout{5};
-// Above the longest poll, 60 s.
-constexpr std::chrono::seconds answer_timeout{75};
 // Below the time after which the server closes an idle connection.
 constexpr std::chrono::seconds idle_max{20};
 constexpr std::size_t idle_connections_max = 64;
@@ -32,12 +31,13 @@ constexpr std::uint64_t answer_bytes_max = 256U << 20U;
 
 class HttpTransport::Connection {
  public:
-  Connection(const std::string& host, const std::string& port) : stream_(context_) {
+  Connection(const std::string& host, const std::string& port, Patience patience)
+      : patience_(patience), stream_(context_) {
     asio::ip::tcp::resolver resolver(context_);
     error_code failed;
     const auto addresses = resolver.resolve(host, port, failed);
     if (!failed) {
-      stream_.expires_after(connect_timeout);
+      stream_.expires_after(patience_.connect);
       stream_.async_connect(addresses, [&](error_code error, const auto&) { failed = error; });
       finish();
     }
@@ -46,6 +46,8 @@ class HttpTransport::Connection {
                   "cannot reach http://" + host + ":" + port + " (" + failed.message() + ")");
     }
     stream_.socket().set_option(asio::ip::tcp::no_delay(true), failed);
+    // Programs that this process starts have no business with it.
+    fcntl(stream_.socket().native_handle(), F_SETFD, FD_CLOEXEC);
   }
 
   struct Answer {
@@ -55,7 +57,7 @@ class HttpTransport::Connection {
   };
   Answer exchange(const http::request<http::string_body>& request) {
     error_code failed;
-    stream_.expires_after(answer_timeout);
+    stream_.expires_after(patience_.answer);
     http::async_write(stream_, request, [&](error_code error, std::size_t) { failed = error; });
     finish();
     http::response_parser<http::string_body> parser;
@@ -66,7 +68,7 @@ class HttpTransport::Connection {
       finish();
     }
     if (failed) {
-      throw Error(ErrorCode::unavailable, "SERVER_UNREACHABLE",
+      throw Error(ErrorCode::unavailable, "ANSWER_LOST",
                   "the permit server did not answer (" + failed.message() + ")");
     }
     Answer answer;
@@ -82,6 +84,7 @@ class HttpTransport::Connection {
     context_.run();
   }
 
+  const Patience patience_;
   asio::io_context context_;
   beast::tcp_stream stream_;
   beast::flat_buffer buffer_;
@@ -92,7 +95,7 @@ std::string default_address() {
   return address != nullptr && *address != '\0' ? address : "127.0.0.1:7376";
 }
 
-HttpTransport::HttpTransport(const std::string& address) {
+HttpTransport::HttpTransport(const std::string& address, Patience patience) : patience_(patience) {
   std::string rest = address;
   if (rest.starts_with("http://")) rest.erase(0, 7);
   while (!rest.empty() && rest.back() == '/') rest.pop_back();
@@ -133,7 +136,7 @@ std::string HttpTransport::call(std::string_view rpc, const std::string& text) {
   request.body() = text;
   request.prepare_payload();
   std::unique_ptr<Connection> connection = take();
-  if (!connection) connection = std::make_unique<Connection>(host_, port_);
+  if (!connection) connection = std::make_unique<Connection>(host_, port_, patience_);
   Connection::Answer answer = connection->exchange(request);
   if (answer.keep_alive) put_back(std::move(connection));
   if (answer.status != 200) throw error_of(answer.status, answer.body);

@@ -17,14 +17,21 @@ namespace permit::worker {
 // PERMIT_ADDRESS, else 127.0.0.1:7376.
 std::string default_address();
 
+// How long a call may take before it counts as unanswered.
+struct Patience {
+  std::chrono::milliseconds connect{5'000};
+  std::chrono::milliseconds answer{75'000};  // above the longest poll, 60 s
+};
+
 class HttpTransport : public Transport {
  public:
   // "host:port", "http://host:port". Throws Error ADDRESS_INVALID.
-  explicit HttpTransport(const std::string& address);
+  explicit HttpTransport(const std::string& address, Patience patience = {});
   ~HttpTransport() override;
 
-  // Throws what the server answers, and Error SERVER_UNREACHABLE (unavailable) if it does not: the
-  // request may or may not have been done.
+  // Throws what the server answers; Error SERVER_UNREACHABLE (unavailable) if it could not be
+  // asked; ANSWER_LOST (unavailable) if it did not answer: the request may or may not have been
+  // done.
   std::string call(std::string_view rpc, const std::string& text) override;
 
   // Sent with every call; "" is none. Before the first call.
@@ -43,6 +50,7 @@ class HttpTransport : public Transport {
   std::unique_ptr<Connection> take();
   void put_back(std::unique_ptr<Connection> connection);
 
+  const Patience patience_;
   std::string host_;
   std::string port_;
   std::string api_key_;

@@ -60,6 +60,7 @@ const std::vector<Flag>& global_flags();
 
 // Each group's own, for commands().
 std::vector<Command> permit_commands();  // list, who, watch, describe, history, release, hold
+std::vector<Command> run_commands();     // run
 std::vector<Command> pool_commands();
 std::vector<Command> server_commands();
 std::vector<Command> worker_commands();

@@ -34,7 +34,7 @@ std::string identity_of(const Settings& settings) {
   return set.empty() ? user_name() + "@" + host_name() : set;
 }
 
-std::string api_key(const Settings& settings) {
+std::string find_api_key(const Settings& settings) {
   if (const auto key = environment_variable("PERMIT_API_KEY")) return *key;
   const Settings::Value& file = settings.get("api_key_file");
   if (file.text.empty()) return "";
@@ -58,10 +58,12 @@ Session::~Session() = default;
 worker::Transport& Session::transport() {
   if (!transport_) {
     transport_ = std::make_unique<worker::HttpTransport>(settings_.text("address"));
-    transport_->set_api_key(api_key(settings_));
+    transport_->set_api_key(api_key());
   }
   return *transport_;
 }
+
+std::string Session::api_key() const { return find_api_key(settings_); }
 
 permits::PoolClient Session::pools() {
   return permits::PoolClient(transport(), identity_, namespace_name());

@@ -81,7 +81,10 @@ void Routes::add_pool_routes() {
   add("GET", N + "/waiters/{id}/why", [this](Call& call) {
     service_.why({call.variable("namespace"), waiter_id(call)}, call.done<WhyResponse>());
   });
-  add("POST", P + "/acquire", [this](Call& call) { acquire(call, of_pool<AcquireRequest>(call)); });
+  add("POST", P + "/acquire", [this](Call& call) {
+    constexpr int accepted = 202;  // for a place in line
+    acquire(call, of_pool<AcquireRequest>(call), accepted);
+  });
   add("GET", N + "/permits/{id}", [this](Call& call) {
     call.allow_parameters({"runId"});
     service_.describe_permit({call.variable("namespace"), WorkflowId(call.variable("id")),
@@ -99,7 +102,7 @@ void Routes::add_pool_routes() {
   });
 }
 
-// The same as RPCs, for permits/pool_client.
+// The same as RPCs, for permits/pool_client and permits/holder_client.
 void Routes::add_pool_rpcs() {
   using service::Service;
   const std::string S = "permit.api.v1.PermitService/";
@@ -112,6 +115,10 @@ void Routes::add_pool_rpcs() {
   rpc(S + "RemoveWaiter", &Service::remove_waiter);
   rpc(S + "DescribePermit", &Service::describe_permit);
   rpc(S + "ForceReleasePermit", &Service::force_release);
+  rpc(S + "RenewPermit", &Service::renew);
+  rpc(S + "ReleasePermit", &Service::release);
+  add("POST", "/" + S + "AcquirePermit",
+      [this](Call& call) { acquire(call, call.body<AcquireRequest>(), 200); });
   rpc(S + "ListTaskQueues", &Service::list_task_queues);
   add("POST", "/" + S + "GetServerStatus", [this](Call& call) { server_status(call); });
   add("POST", "/" + S + "DrainPool", [this](Call& call) {
@@ -125,17 +132,18 @@ void Routes::add_pool_rpcs() {
   });
 }
 
-// Granted is 200, a place in line is 202.
-void Routes::acquire(Call& call, AcquireRequest request) {
+// Granted is 200, a place in line has a status of its own.
+void Routes::acquire(Call& call, AcquireRequest request, int waiting_status) {
   const std::int64_t id = service_.acquire(
-      std::move(request), [exchange = call.exchange](service::Result<AcquireResponse> result) {
+      std::move(request),
+      [exchange = call.exchange, waiting_status](service::Result<AcquireResponse> result) {
         if (const auto* error = std::get_if<Error>(&result)) {
           reply_error(*exchange, *error);
           return;
         }
         const AcquireResponse& acquired = std::get<AcquireResponse>(result);
         Response response;
-        if (acquired.ticket) response.status = 202;
+        if (acquired.ticket) response.status = waiting_status;
         write_json(acquired, response.body);
         exchange->reply(std::move(response));
       });

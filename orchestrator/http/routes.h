@@ -60,7 +60,7 @@ class Routes {
   void add_server_routes();
   void add_server_info_routes();
   void history(Call& call, GetWorkflowExecutionHistoryRequest request);
-  void acquire(Call& call, AcquireRequest request);
+  void acquire(Call& call, AcquireRequest request, int waiting_status);
   void server_status(Call& call);
   template <class Request>
   Request of_activity(Call& call);

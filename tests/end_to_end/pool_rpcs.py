@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """The RPCs of permit.api.v1.PermitService answer what the routes under /api/v1 answer."""
 
+import json
+
 from support import Refused, Server, check, directory, run
 
 SERVICE = "/permit.api.v1.PermitService/"
@@ -55,6 +57,30 @@ def the_same_by_both_roads():
         check(pool["grants"] == 1 and pool["outcomes"] == expected, pool)
 
 
+def a_holder_has_rpcs_too():
+    with Server(directory() / "holder.db") as server:
+        client = server.client()
+        call(client, "SetPool", pool="gpu", capacity=1)
+        ask = {"pool": "gpu", "requestId": "a", "holder": "a", "lease": "60s"}
+        granted = call(client, "AcquirePermit", **ask)
+        check(granted == call(client, "AcquirePermit", **ask), "the same grant again")
+        body = {"namespace": "default", "pool": "gpu", "requestId": "b", "wait": "0.01s"}
+        status, _, _ = client.raw("POST", SERVICE + "AcquirePermit", json.dumps(body))
+        check(status == 200, f"a place in line is an answer like any other: {status}")
+        call(client, "RemoveWaiter", id=call(client, "ListWaiters", pool="gpu")["waiters"][0]["id"])
+        check(reason_of(client, "AcquirePermit", pool="gpu", requestId="c", wait="0s") == "POOL_FULL",
+              "full")
+        check(reason_of(client, "DeletePool", pool="gpu") == "POOL_IN_USE", "in use")
+        mine = {"id": granted["slots"][0]["id"], "token": granted["token"]}
+        renewed = call(client, "RenewPermit", **mine)["deadline"]
+        check(renewed > granted["deadline"], (renewed, granted))
+        check(call(client, "ReleasePermit", **mine)["outcome"] == "released", "ReleasePermit")
+        check(reason_of(client, "RenewPermit", **mine) == "LEASE_LOST", "renewed after the end")
+        check(reason_of(client, "ReleasePermit", **mine) == "LEASE_LOST", "released twice")
+        call(client, "DeletePool", pool="gpu")
+        check(reason_of(client, "DescribePool", pool="gpu") == "POOL_NOT_FOUND", "DeletePool")
+
+
 def refusals_are_the_same():
     with Server(directory() / "refusals.db") as server:
         client = server.client()
@@ -68,4 +94,4 @@ def refusals_are_the_same():
             check(found == "NAMESPACE_NOT_FOUND", (name, found))
 
 
-run(the_same_by_both_roads, refusals_are_the_same)
+run(the_same_by_both_roads, a_holder_has_rpcs_too, refusals_are_the_same)
