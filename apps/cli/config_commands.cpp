@@ -45,7 +45,7 @@ int run_config_list(Session& session) {
 int run_config_get(Session& session) {
   const std::string key = session.arguments().operand(0);
   const Output& out = session.out();
-  check_setting("config get", key, "");
+  check_key("config get", key);
   const Settings::Value& value = session.settings().get(key);
   out.json("{\"setting\":" + quoted(key) + ",\"value\":" + quoted(value.text) +
            ",\"origin\":" + quoted(value.origin) + "}");
@@ -63,7 +63,7 @@ int run_config_set(Session& session) {
 
 int run_config_delete(Session& session) {
   const std::string key = session.arguments().operand(0);
-  check_setting("config delete", key, "");
+  check_key("config delete", key);
   write_profile(session.settings().file(), session.settings().profile(), key, std::nullopt);
   return exit_ok;
 }

@@ -37,13 +37,24 @@ std::map<std::string, std::string> read_profile(const std::string& path, const s
 
 }  // namespace
 
-void check_setting(const std::string& place, const std::string& key, const std::string& value) {
+namespace {
+
+const Setting* find_setting(const std::string& key) {
   const auto& settings = known_settings();
   const auto known = std::find_if(settings.begin(), settings.end(),
                                   [&](const Setting& setting) { return setting.key == key; });
-  if (known == settings.end()) {
-    unknown_key(place, "setting", key, setting_keys());
-  }
+  return known == settings.end() ? nullptr : &*known;
+}
+
+}  // namespace
+
+void check_key(const std::string& place, const std::string& key) {
+  if (find_setting(key) == nullptr) unknown_key(place, "setting", key, setting_keys());
+}
+
+void check_setting(const std::string& place, const std::string& key, const std::string& value) {
+  check_key(place, key);
+  const Setting* known = find_setting(key);
   if (known->choices.empty()) return;
   if (std::find(known->choices.begin(), known->choices.end(), value) != known->choices.end())
     return;

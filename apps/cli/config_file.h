@@ -24,7 +24,9 @@ Profiles read_profiles(const std::string& path);  // none, if there is no such f
 void write_profile(const std::string& path, const std::string& profile, const std::string& key,
                    const std::optional<std::string>& value);
 
-// The known key, checked. Throws UsageError, with `place` in front.
+// That there is such a setting, and that the value fits it. Throws UsageError, with `place` in
+// front.
+void check_key(const std::string& place, const std::string& key);
 void check_setting(const std::string& place, const std::string& key, const std::string& value);
 
 }  // namespace permit::cli

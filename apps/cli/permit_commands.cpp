@@ -96,6 +96,43 @@ Command history_command() {
           run_history};
 }
 
+Command release_command() {
+  return {"release",
+          "end a hold by hand",
+          "Frees the slot; it does not stop the job. Shows whose hold it is and asks first. The "
+          "fence that was shown is sent along, so that a hold that began meanwhile is not "
+          "touched: then the exit code is 5. Without a terminal, say --yes and --fence N.",
+          {{"permit release permit:gpu-pool:1", ""},
+           {"permit release gpu-pool:1 --fence 17 --yes --reason 'host is dead'", "in scripts"}},
+          {permit_operand},
+          {{"fence",
+            0,
+            ValueType::number,
+            "N",
+            "only the hold with this fence",
+            Completes::nothing,
+            {},
+            1},
+           {"any-holder", 0, ValueType::none, "", "with --yes: whoever holds it"},
+           reason_flag},
+          run_release};
+}
+
+Command hold_command() {
+  return {"hold",
+          "take a slot by hand, for maintenance",
+          "Stands first in line and takes the slot when it is free. The hold is on record like any "
+          "other. It ends with permit release, or after --for.",
+          {{"permit hold gpu-pool --slot 2 --for 2h --reason 'new fan'", ""}},
+          {{"POOL", Completes::pool}},
+          {{"slot", 0, ValueType::text, "NAME", "this slot (any that is free)"},
+           {"for", 0, ValueType::duration, "D", "how long (until it is released)"},
+           {"wait", 0, ValueType::duration, "D", "how long to wait for it (for ever)"},
+           {"nonblock", 0, ValueType::none, "", "only if it is free now; else exit 75"},
+           reason_flag},
+          run_hold};
+}
+
 Command report_command() {
   return {"report",
           "holds, waits and endings over a period",
@@ -118,8 +155,8 @@ Command report_command() {
 }  // namespace
 
 std::vector<Command> permit_commands() {
-  return {list_command(),     who_command(),     watch_command(),
-          describe_command(), history_command(), report_command()};
+  return {list_command(),    who_command(),     watch_command(), describe_command(),
+          history_command(), release_command(), hold_command(),  report_command()};
 }
 
 // --- What they share ---

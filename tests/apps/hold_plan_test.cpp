@@ -1,4 +1,4 @@
-#include "apps/cli/hold_plan.h"
+#include "apps/cli/run/hold_plan.h"
 
 #include <doctest/doctest.h>
 

@@ -5,10 +5,10 @@
 #include <csignal>
 #include <functional>
 
-#include "apps/cli/child_environment.h"
-#include "apps/cli/job.h"
-#include "apps/cli/queue_up.h"
-#include "apps/cli/run_text.h"
+#include "apps/cli/run/child_environment.h"
+#include "apps/cli/run/job.h"
+#include "apps/cli/run/queue_up.h"
+#include "apps/cli/run/run_text.h"
 #include "orchestrator/protocol/error.h"
 
 namespace permit::cli {

@@ -1,11 +1,11 @@
-#include "apps/cli/hold.h"
+#include "apps/cli/run/hold.h"
 
 #include <algorithm>
 #include <thread>
 
 #include "apps/cli/duration_text.h"
 #include "apps/cli/exit_codes.h"
-#include "apps/cli/run_text.h"
+#include "apps/cli/run/run_text.h"
 
 namespace permit::cli {
 

@@ -1,4 +1,4 @@
-#include "apps/cli/run_text.h"
+#include "apps/cli/run/run_text.h"
 
 #include <algorithm>
 

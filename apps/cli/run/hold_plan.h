@@ -5,7 +5,7 @@
 #include <chrono>
 #include <optional>
 
-#include "apps/cli/run_options.h"
+#include "apps/cli/run/run_options.h"
 
 namespace permit::cli {
 

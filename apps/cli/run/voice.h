@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "apps/cli/hold_plan.h"
+#include "apps/cli/run/hold_plan.h"
 
 namespace permit::cli {
 

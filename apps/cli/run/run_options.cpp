@@ -1,4 +1,4 @@
-#include "apps/cli/run_options.h"
+#include "apps/cli/run/run_options.h"
 
 #include <signal.h>
 #include <string.h>
@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <charconv>
 
-#include "apps/cli/child_environment.h"
 #include "apps/cli/command_line.h"
 #include "apps/cli/duration_text.h"
+#include "apps/cli/run/child_environment.h"
 
 namespace permit::cli {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/cli/hold_plan.h"
+#include "apps/cli/run/hold_plan.h"
 #include "orchestrator/protocol/pools.h"
 
 namespace permit::cli {

@@ -1,7 +1,7 @@
 // `permit run -p POOL [flags] -- command args…`: from flags to RunOptions.
 #pragma once
 
-#include "apps/cli/run_options.h"
+#include "apps/cli/run/run_options.h"
 #include "apps/cli/session.h"
 
 namespace permit::cli {

@@ -1,4 +1,4 @@
-#include "apps/cli/front.h"
+#include "apps/cli/run/front.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -15,11 +15,11 @@
 #include <system_error>
 
 #include "apps/cli/exit_codes.h"
-#include "apps/cli/job.h"
-#include "apps/cli/keeper.h"
-#include "apps/cli/link.h"
-#include "apps/cli/queue_up.h"
-#include "apps/cli/run_text.h"
+#include "apps/cli/run/job.h"
+#include "apps/cli/run/keeper.h"
+#include "apps/cli/run/link.h"
+#include "apps/cli/run/queue_up.h"
+#include "apps/cli/run/run_text.h"
 #include "apps/cli/session.h"
 
 namespace permit::cli {

@@ -6,9 +6,9 @@
 #include <optional>
 #include <string>
 
-#include "apps/cli/event_loop.h"
-#include "apps/cli/run_options.h"
-#include "apps/cli/voice.h"
+#include "apps/cli/run/event_loop.h"
+#include "apps/cli/run/run_options.h"
+#include "apps/cli/run/voice.h"
 #include "permits/holder_client.h"
 #include "permits/pool_client.h"
 #include "worker/http_client.h"

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "apps/cli/hold.h"
+#include "apps/cli/run/hold.h"
 
 namespace permit::cli {
 

@@ -1,4 +1,4 @@
-#include "apps/cli/child_environment.h"
+#include "apps/cli/run/child_environment.h"
 
 #include <algorithm>
 #include <cctype>

@@ -1,4 +1,4 @@
-#include "apps/cli/run_report.h"
+#include "apps/cli/run/run_report.h"
 
 #include <sys/wait.h>
 

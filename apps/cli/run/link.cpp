@@ -1,4 +1,4 @@
-#include "apps/cli/link.h"
+#include "apps/cli/run/link.h"
 
 #include <sys/socket.h>
 #include <unistd.h>

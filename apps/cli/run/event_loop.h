@@ -8,7 +8,7 @@
 #include <mutex>
 #include <thread>
 
-#include "apps/cli/hold_plan.h"
+#include "apps/cli/run/hold_plan.h"
 
 namespace permit::cli {
 

@@ -1,4 +1,4 @@
-#include "apps/cli/keeper.h"
+#include "apps/cli/run/keeper.h"
 
 #include <sys/signalfd.h>
 #include <sys/wait.h>
@@ -6,10 +6,10 @@
 
 #include <algorithm>
 
-#include "apps/cli/child_environment.h"
 #include "apps/cli/duration_text.h"
-#include "apps/cli/run_report.h"
-#include "apps/cli/run_text.h"
+#include "apps/cli/run/child_environment.h"
+#include "apps/cli/run/run_report.h"
+#include "apps/cli/run/run_text.h"
 
 namespace permit::cli {
 

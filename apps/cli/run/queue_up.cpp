@@ -1,10 +1,10 @@
-#include "apps/cli/queue_up.h"
+#include "apps/cli/run/queue_up.h"
 
 #include <algorithm>
 
 #include "apps/cli/duration_text.h"
 #include "apps/cli/exit_codes.h"
-#include "apps/cli/run_text.h"
+#include "apps/cli/run/run_text.h"
 
 namespace permit::cli {
 

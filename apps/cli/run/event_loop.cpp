@@ -1,4 +1,4 @@
-#include "apps/cli/event_loop.h"
+#include "apps/cli/run/event_loop.h"
 
 #include <poll.h>
 #include <sys/eventfd.h>

@@ -1,4 +1,4 @@
-#include "apps/cli/job.h"
+#include "apps/cli/run/job.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 #include <memory>
 #include <sstream>
 
-#include "apps/cli/run_options.h"
+#include "apps/cli/run/run_options.h"
 
 namespace permit::cli {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "apps/cli/run_options.h"
+#include "apps/cli/run/run_options.h"
 #include "orchestrator/protocol/pools.h"
 
 namespace permit::cli {

@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "apps/cli/event_loop.h"
-#include "apps/cli/hold.h"
-#include "apps/cli/link.h"
-#include "apps/cli/queue_up.h"
-#include "apps/cli/voice.h"
+#include "apps/cli/run/event_loop.h"
+#include "apps/cli/run/hold.h"
+#include "apps/cli/run/link.h"
+#include "apps/cli/run/queue_up.h"
+#include "apps/cli/run/voice.h"
 
 namespace permit::cli {
 

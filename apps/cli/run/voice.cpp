@@ -1,4 +1,4 @@
-#include "apps/cli/voice.h"
+#include "apps/cli/run/voice.h"
 
 #include <sys/ioctl.h>
 #include <unistd.h>

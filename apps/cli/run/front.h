@@ -2,7 +2,7 @@
 // control, and ends with the command's exit code. All else is the keeper's.
 #pragma once
 
-#include "apps/cli/run_options.h"
+#include "apps/cli/run/run_options.h"
 
 namespace permit::cli {
 

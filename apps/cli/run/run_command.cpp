@@ -1,9 +1,9 @@
-#include "apps/cli/run_command.h"
+#include "apps/cli/run/run_command.h"
 
 #include <utility>
 
 #include "apps/cli/command.h"
-#include "apps/cli/front.h"
+#include "apps/cli/run/front.h"
 
 namespace permit::cli {
 
