@@ -1,10 +1,14 @@
 #include "apps/cli/port_owner.h"
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
+#include <netdb.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <charconv>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <set>
 #include <sstream>
 
@@ -64,19 +68,32 @@ std::optional<PortOwner> port_owner(std::uint16_t port) {
   return std::nullopt;
 }
 
+namespace {
+
+// Whether a server could not listen there, since somebody else does.
+bool is_taken(const std::string& address, std::uint16_t port) {
+  addrinfo hints{};
+  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (getaddrinfo(address.c_str(), std::to_string(port).c_str(), &hints, &found) != 0) {
+    return false;  // the server says what is wrong with it
+  }
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> endpoint(found, freeaddrinfo);
+  const int listener = socket(endpoint->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (listener < 0) return false;
+  const int on = 1;
+  setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  const bool taken =
+      bind(listener, endpoint->ai_addr, endpoint->ai_addrlen) != 0 && errno == EADDRINUSE;
+  close(listener);
+  return taken;
+}
+
+}  // namespace
+
 void check_port_is_free(const std::string& address, std::uint16_t port) {
-  namespace asio = boost::asio;
-  if (port == 0) return;
-  boost::system::error_code failed;
-  const asio::ip::address ip = asio::ip::make_address(address, failed);
-  if (failed) return;  // the server says what is wrong with it
-  asio::io_context io;
-  asio::ip::tcp::acceptor acceptor(io);
-  const asio::ip::tcp::endpoint endpoint(ip, port);
-  acceptor.open(endpoint.protocol(), failed);
-  acceptor.set_option(asio::socket_base::reuse_address(true), failed);
-  acceptor.bind(endpoint, failed);
-  if (failed != asio::error::address_in_use) return;
+  if (port == 0 || !is_taken(address, port)) return;
   std::string who;
   if (const auto owner = port_owner(port)) {
     who = " (pid " + std::to_string(owner->pid) + ", " + owner->name + ")";

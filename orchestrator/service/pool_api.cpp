@@ -268,6 +268,9 @@ AcquireResponse Service::acquire_response(const Waiter& ticket, const PoolName& 
     response.fence = std::max(response.fence, grant.fence);
     response.deadline = std::min(response.deadline, deadline);
   }
+  const auto place = [&settings](const GrantedSlot& slot) { return settings.find(slot.slot); };
+  std::sort(response.slots.begin(), response.slots.end(),  // as registered
+            [&](const GrantedSlot& a, const GrantedSlot& b) { return place(a) < place(b); });
   response.token = token_for(ticket.id, ticket.request_id);
   return response;
 }

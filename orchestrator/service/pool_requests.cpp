@@ -283,6 +283,16 @@ void Pools::drain(Change& change, const DrainRequest& request, Drain drain) {
   serve(change, pool);
 }
 
+void Pools::remove_waiter(Change& change, const RemoveWaiterRequest& request) {
+  const auto [of, waiter] = waiter_or_sleeper(request.id.value);
+  const std::string holder = waiter.parent ? waiter.parent->workflow_id.value : waiter.holder;
+  Pool& pool = this->pool(of->name);
+  remove_waiter(change, request.id.value);
+  record(change, pool,
+         {{}, "removed " + holder + " from the line", request.identity, request.reason});
+  save(change, pool);
+}
+
 // --- Looking ---
 
 std::int32_t Pools::waiting(const Pool& pool) const {

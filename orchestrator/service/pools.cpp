@@ -576,16 +576,6 @@ void Pools::withdraw(Change& change, RunNumber run, std::int64_t initiated_event
   serve(change, pool);
 }
 
-void Pools::remove_waiter(Change& change, const RemoveWaiterRequest& request) {
-  const auto [of, waiter] = waiter_or_sleeper(request.id.value);
-  const std::string holder = waiter.parent ? waiter.parent->workflow_id.value : waiter.holder;
-  Pool& pool = this->pool(of->name);
-  remove_waiter(change, request.id.value);
-  record(change, pool,
-         {{}, "removed " + holder + " from the line", request.identity, request.reason});
-  save(change, pool);
-}
-
 void Pools::remove_waiter(Change& change, std::int64_t id) {
   load();
   if (const Sleeper* sleeper = find_sleeper(id)) {

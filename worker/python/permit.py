@@ -41,7 +41,7 @@ A hold survives a restart of the server: renewals are tried again until the dead
 confirmed, and only then is the slot lost. Renewals come from a daemon thread, so an extension module that
 keeps the interpreter's lock for longer than the lease starves them; `permit run -- python3 train.py`
 renews from outside and has no such weakness. It is also the way for torchrun: `permit run -p gpu-pool
--n 2 --gpu -- torchrun --nproc-per-node 2 train.py`. In a fork, the parent keeps the hold.
+-n 2 --gpu -- torchrun --nproc_per_node 2 train.py`. In a fork, the parent keeps the hold.
 
 An activity is a step of a workflow, which a workflow in C++ can call by name:
 
