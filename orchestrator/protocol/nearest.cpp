@@ -13,17 +13,21 @@ char to_lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' 
 }  // namespace
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (const char c : a) {
-    std::size_t diagonal = std::exchange(row[0], row[0] + 1);
-    for (std::size_t i = 0; i < b.size(); ++i) {
-      const std::size_t replaced = diagonal + (to_lower(c) == to_lower(b[i]) ? 0 : 1);
-      diagonal = row[i + 1];
-      row[i + 1] = std::min({row[i] + 1, row[i + 1] + 1, replaced});
+  const auto same = [&](std::size_t i, std::size_t j) { return to_lower(a[i]) == to_lower(b[j]); };
+  std::vector<std::size_t> before;  // the row above the last one
+  std::vector<std::size_t> last(b.size() + 1);
+  std::iota(last.begin(), last.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::vector<std::size_t> row(b.size() + 1, i + 1);
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t changed = last[j] + (same(i, j) ? 0 : 1);
+      row[j + 1] = std::min({changed, last[j + 1] + 1, row[j] + 1});
+      const bool swapped = i > 0 && j > 0 && same(i, j - 1) && same(i - 1, j);
+      if (swapped) row[j + 1] = std::min(row[j + 1], before[j - 1] + 1);
     }
+    before = std::exchange(last, std::move(row));
   }
-  return row.back();
+  return last.back();
 }
 
 std::optional<std::string> nearest_name(std::string_view name,

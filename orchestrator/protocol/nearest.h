@@ -9,8 +9,8 @@
 
 namespace permit {
 
-// How many letters to insert, drop or change to make `a` of `b`, upper or lower case
-// (Levenshtein).
+// How many letters to insert, drop, change, or swap with their neighbour, to make `a` of `b`; upper
+// or lower case.
 std::size_t edit_distance(std::string_view a, std::string_view b);
 
 // The one of `known` that `name` is probably a misspelling of: at most a third of its letters, and

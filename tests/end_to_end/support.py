@@ -64,7 +64,8 @@ class Server:
     """One process of the server. Ends with the `with` block, whatever happens."""
 
     def __init__(self, database=None, *arguments, wrapper=(), port=0, permit_worker=False):
-        self.command = [*wrapper, BINARY, "server", "start-dev", "--port", str(port), *arguments]
+        self.command = [*wrapper, BINARY, "server", "start-dev", "--no-demo-pool", "--port", str(port),
+                        *arguments]
         if not permit_worker:
             self.command.append("--no-permit-worker")
         if database:
