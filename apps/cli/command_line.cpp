@@ -303,6 +303,20 @@ class CommandLine {
                        result_.operands[command.operands.size()] + "\"; see: permit help " +
                        command.name);
     }
+    for (std::size_t i = 0; i < std::min(given, command.operands.size()); ++i) {
+      check_choice(command.operands[i], result_.operands[i]);
+    }
+  }
+
+  static void check_choice(const Operand& operand, const std::string& value) {
+    const std::vector<std::string>& choices = operand.choices;
+    if (choices.empty() || std::find(choices.begin(), choices.end(), value) != choices.end()) {
+      return;
+    }
+    std::string known;
+    for (const std::string& choice : choices) known += (known.empty() ? "" : ", ") + choice;
+    throw UsageError("\"" + value + "\" is no " + operand.name +
+                     did_you_mean(value, choices, "say one of " + known));
   }
 
   std::vector<std::string> words_;
