@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <map>
 
 #include "apps/cli/command_line.h"
@@ -12,7 +13,14 @@ namespace permit::cli {
 
 namespace {
 
-constexpr std::size_t help_width = 96;
+// As wide as the terminal, within reason; a shell that exports COLUMNS says how wide.
+std::size_t help_width() {
+  constexpr std::size_t widest = 96;
+  constexpr std::size_t narrowest = 48;
+  const char* columns = std::getenv("COLUMNS");
+  const std::size_t width = columns == nullptr ? 0 : std::strtoul(columns, nullptr, 10);
+  return width == 0 ? widest : std::clamp(width, narrowest, widest);
+}
 
 // Words of `text`, broken into lines that begin with `indent` spaces.
 std::string wrapped(const std::string& text, std::size_t indent, std::size_t first_column) {
@@ -22,7 +30,7 @@ std::string wrapped(const std::string& text, std::size_t indent, std::size_t fir
   while (at < text.size()) {
     const std::size_t end = std::min(text.find(' ', at), text.size());
     const std::string word = text.substr(at, end - at);
-    if (column + word.size() + 1 > help_width && column > indent) {
+    if (column + word.size() + 1 > help_width() && column > indent) {
       out += "\n" + std::string(indent, ' ');
       column = indent;
     } else if (column > indent) {
