@@ -33,7 +33,8 @@ struct Operand {
   std::string name;  // "POOL"
   Completes completes = Completes::nothing;
   bool required = true;
-  bool repeats = false;  // the last one only
+  bool repeats = false;                // the last one only
+  std::vector<std::string> choices{};  // nothing else, if there are any
 };
 
 struct Example {
@@ -63,9 +64,12 @@ std::vector<Command> permit_commands();  // list, who, watch, describe, history,
 std::vector<Command> run_commands();     // run
 std::vector<Command> pool_commands();
 std::vector<Command> server_commands();
+std::vector<Command> workflow_commands();
 std::vector<Command> worker_commands();
+std::vector<Command> queue_commands();  // worker list, task-queue
 std::vector<Command> config_commands();
 std::vector<Command> doctor_commands();
+std::vector<Command> completion_commands();
 std::vector<Command> help_commands();
 
 }  // namespace permit::cli

@@ -136,7 +136,10 @@ class CommandLine {
       }
       const std::string longer = name.empty() ? word : name + " " + word;
       words_.erase(words_.begin() + static_cast<std::ptrdiff_t>(place));
-      if (matches(longer)) return;
+      if (matches(longer)) {
+        before_verb_ = place;
+        return;
+      }
       if (name.empty() && !is_noun(word)) unknown(word, "", verbs(""));
       if (!name.empty()) unknown(word, name, verbs(name));
       name = longer;
@@ -200,15 +203,16 @@ class CommandLine {
                      did_you_mean(word, known, "see: permit help " + noun));
   }
 
+  // A letter may be one thing to all commands and another to this one. In front of the verb it is
+  // the former, behind it the latter.
   template <class Predicate>
   const Flag* find_flag(Predicate is_it) const {
-    if (result_.command != nullptr) {
-      for (const Flag& flag : result_.command->flags) {
-        if (is_it(flag)) return &flag;
-      }
-    }
-    for (const Flag& flag : global_flags()) {
-      if (is_it(flag)) return &flag;
+    static const std::vector<Flag> none;
+    const std::vector<Flag>& own = result_.command == nullptr ? none : result_.command->flags;
+    const bool behind = at_ >= before_verb_;
+    for (const auto* flags : {behind ? &own : &global_flags(), behind ? &global_flags() : &own}) {
+      const auto found = std::find_if(flags->begin(), flags->end(), is_it);
+      if (found != flags->end()) return &*found;
     }
     return nullptr;
   }
@@ -303,10 +307,25 @@ class CommandLine {
                        result_.operands[command.operands.size()] + "\"; see: permit help " +
                        command.name);
     }
+    for (std::size_t i = 0; i < std::min(given, command.operands.size()); ++i) {
+      check_choice(command.operands[i], result_.operands[i]);
+    }
+  }
+
+  static void check_choice(const Operand& operand, const std::string& value) {
+    const std::vector<std::string>& choices = operand.choices;
+    if (choices.empty() || std::find(choices.begin(), choices.end(), value) != choices.end()) {
+      return;
+    }
+    std::string known;
+    for (const std::string& choice : choices) known += (known.empty() ? "" : ", ") + choice;
+    throw UsageError("\"" + value + "\" is no " + operand.name +
+                     did_you_mean(value, choices, "say one of " + known));
   }
 
   std::vector<std::string> words_;
   std::size_t at_ = 0;
+  std::size_t before_verb_ = 0;  // so many words are in front of it
   bool has_dashes_ = false;
   Arguments result_;
 };

@@ -47,8 +47,9 @@ const std::vector<Flag>& global_flags() {
 const std::vector<Command>& commands() {
   static const std::vector<Command> all = [] {
     std::vector<Command> joined;
-    for (auto* group : {run_commands, permit_commands, pool_commands, server_commands,
-                        worker_commands, config_commands, doctor_commands, help_commands}) {
+    for (auto* group : {run_commands, permit_commands, pool_commands, workflow_commands,
+                        worker_commands, queue_commands, server_commands, config_commands,
+                        completion_commands, doctor_commands, help_commands}) {
       std::vector<Command> commands = group();
       std::move(commands.begin(), commands.end(), std::back_inserter(joined));
     }

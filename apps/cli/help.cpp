@@ -1,6 +1,10 @@
 #include "apps/cli/help.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
 
 #include "apps/cli/command_line.h"
 #include "orchestrator/protocol/nearest.h"
@@ -9,7 +13,14 @@ namespace permit::cli {
 
 namespace {
 
-constexpr std::size_t help_width = 96;
+// As wide as the terminal, within reason; a shell that exports COLUMNS says how wide.
+std::size_t help_width() {
+  constexpr std::size_t widest = 96;
+  constexpr std::size_t narrowest = 48;
+  const char* columns = std::getenv("COLUMNS");
+  const std::size_t width = columns == nullptr ? 0 : std::strtoul(columns, nullptr, 10);
+  return width == 0 ? widest : std::clamp(width, narrowest, widest);
+}
 
 // Words of `text`, broken into lines that begin with `indent` spaces.
 std::string wrapped(const std::string& text, std::size_t indent, std::size_t first_column) {
@@ -19,7 +30,7 @@ std::string wrapped(const std::string& text, std::size_t indent, std::size_t fir
   while (at < text.size()) {
     const std::size_t end = std::min(text.find(' ', at), text.size());
     const std::string word = text.substr(at, end - at);
-    if (column + word.size() + 1 > help_width && column > indent) {
+    if (column + word.size() + 1 > help_width() && column > indent) {
       out += "\n" + std::string(indent, ' ');
       column = indent;
     } else if (column > indent) {
@@ -164,7 +175,9 @@ std::string help_page(const std::string& name, HelpLength length) {
   const std::string lines = lines_of(name);
   if (!lines.empty()) return lines + "\nMore: permit help " + name + " VERB\n";
   std::vector<std::string> known = {"exit-codes", "flags"};
-  for (const Command& command : commands()) known.push_back(command.name);
+  for (const Command& command : commands()) {
+    if (!command.name.starts_with("_")) known.push_back(command.name);
+  }
   const auto nearest = nearest_name(name, known);
   throw UsageError("there is no \"permit " + name + "\"" +
                    (nearest ? "; did you mean " + *nearest + "?" : "; see: permit help"));
@@ -174,16 +187,32 @@ std::string help_page(const std::string& name, HelpLength length) {
 
 namespace {
 
+// The code point that begins at text[at], whose bytes `at` then has passed but for the last.
+std::string roff_character(const std::string& text, std::size_t& at) {
+  const auto first = static_cast<unsigned char>(text[at]);
+  const int more = first >= 0xf0 ? 3 : first >= 0xe0 ? 2 : 1;
+  std::uint32_t code = first & (0x3fU >> static_cast<unsigned>(more));
+  for (int i = 0; i < more && at + 1 < text.size(); ++i) {
+    code = (code << 6U) | (static_cast<unsigned char>(text[++at]) & 0x3fU);
+  }
+  char name[16];
+  std::snprintf(name, sizeof name, "\\[u%04X]", static_cast<unsigned>(code));
+  return name;
+}
+
+// Text as it is: what roff would read, or print as something nicer that cannot be copied, is named.
 std::string roff(const std::string& text) {
+  static const std::map<char, std::string> names = {{'\\', "\\e"},  {'-', "\\-"},   {'\'', "\\(aq"},
+                                                    {'`', "\\(ga"}, {'^', "\\(ha"}, {'~', "\\(ti"}};
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
-    const bool line_begins = i == 0 || text[i - 1] == '\n';
-    if (line_begins && (c == '.' || c == '\'')) out += "\\&";
-    if (c == '\\') {
-      out += "\\e";
-    } else if (c == '-') {
-      out += "\\-";
+    if (c == '.' && (i == 0 || text[i - 1] == '\n')) out += "\\&";
+    const auto name = names.find(c);
+    if (name != names.end()) {
+      out += name->second;
+    } else if (static_cast<unsigned char>(c) >= 0x80) {
+      out += roff_character(text, i);
     } else {
       out += c;
     }
@@ -210,12 +239,11 @@ std::string man_page(const Command& command) {
   std::string page = header(title, command.summary);
   page += ".SH SYNOPSIS\n\\fB" + roff(usage_of(command)) + "\\fR\n.SH EXAMPLES\n";
   for (const Example& example : command.examples) {
-    page += ".TP\n\\fB" + roff(example.command) + "\\fR\n" + roff(example.what) + "\n";
+    page += ".TP\n\\fB" + roff(example.command) + "\\fR\n";
+    if (!example.what.empty()) page += roff(example.what) + "\n";
   }
   if (!command.details.empty()) page += ".SH DESCRIPTION\n";
-  for (const char c : command.details) {
-    page += c == '\n' ? std::string("\n.PP\n") : roff(std::string(1, c));
-  }
+  for (const char c : roff(command.details)) page += c == '\n' ? "\n.PP\n" : std::string(1, c);
   if (!command.details.empty()) page += "\n";
   if (!command.flags.empty()) page += ".SH FLAGS\n";
   for (const Flag& flag : command.flags) page += roff_flag(flag);
