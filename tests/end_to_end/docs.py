@@ -105,7 +105,7 @@ CHANGING = [  # patterns, and what stands for what they match
     (r"((?:permit:)?\b[a-z][\w-]*):\d\b", r"\1:SLOT"),
     (r"\bslot \d", "slot SLOT"),
     (r"\s+", " "),
-    (r"\bfence \d+", "fence N"),
+    (r"\b(fence|Fence|--fence) \d+", r"\1 N"),
     (r"(D|RUN) \d+$", r"\1 N"),  # the column FENCE
 ]
 
