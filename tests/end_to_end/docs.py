@@ -277,12 +277,15 @@ def no_block_is_forgotten():
     check(not unused, f"blocks that are not there any more: {list(unused)}")
 
 
+BEING_WRITTEN = {"install.md"}  # links to these may lead nowhere
+
+
 def every_link_leads_somewhere():
     count = 0
     for page in PAGES:
         text = (REPOSITORY / page).read_text()
         for target in re.findall(r"\]\(([^)\s]+)\)", text):
-            if target.startswith("http"):
+            if re.match("https?:", target):
                 continue
             path, _, anchor = target.partition("#")
             file = (REPOSITORY / page).parent / path if path else REPOSITORY / page
@@ -292,9 +295,6 @@ def every_link_leads_somewhere():
             check(not anchor or anchor in anchors_of(file.read_text()), f"{page}: no {target}")
             count += 1
     check(count > 20, f"{count} links")
-
-
-BEING_WRITTEN = {"install.md"}
 
 
 def anchors_of(text):
