@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 
+#include "apps/cli/command.h"
 #include "apps/cli/config_file.h"
 
 namespace permit::cli {
@@ -56,7 +57,8 @@ Settings::Settings(const Arguments& arguments, const Environment& environment) {
   profile_ = named_profile.value_or("default");
 
   Profiles profiles = read_profiles(file_);
-  if (named_profile && !profiles.contains(profile_)) {
+  const bool makes_it = arguments.command != nullptr && arguments.command->name == "config set";
+  if (named_profile && !profiles.contains(profile_) && !makes_it) {
     throw UsageError("there is no profile " + profile_ + " in " + file_ +
                      "; make it with: permit config set address ADDRESS --profile " + profile_);
   }

@@ -355,8 +355,8 @@ def config_says_where_values_come_from():
     file = directory() / "permit.toml"
     here = {"PERMIT_CONFIG_FILE": str(file)}
     permit("config", "set", "output", "json", **here)
-    permit("config", "set", "address", "http://lab:1", "--profile", "lab", code=2, **here)
-    file.write_text('[profile.default]\noutput = "json"\n[profile.lab]\naddress = "http://lab:1"\n')
+    permit("config", "list", "--profile", "lab", code=2, **here)
+    permit("config", "set", "address", "http://lab:1", "--profile", "lab", **here)  # makes it
     permit("config", "set", "time_format", "iso", "--profile", "lab", **here)
     text = permit("config", "list", "--show-origin", "-o", "text", "--profile", "lab",
                   PERMIT_NAMESPACE="default", **here).out
