@@ -18,6 +18,7 @@
 #include "apps/cli/port_owner.h"
 #include "orchestrator/http/routes.h"
 #include "orchestrator/http/server.h"
+#include "orchestrator/protocol/version.h"
 #include "orchestrator/service/clock.h"
 #include "orchestrator/service/reads.h"
 #include "orchestrator/service/service.h"
@@ -273,7 +274,7 @@ void print_where_things_are(const ServerOptions& options, std::uint16_t port) {
   const std::string store = options.database.empty()
                                 ? "in memory (gone on exit; keep it with --db-filename dev.db)"
                                 : options.database;
-  std::cout << "permit " << http::server_version
+  std::cout << "permit " << version
             << (options.is_dev
                     ? "  development server: no authentication, bound to " + options.address
                     : "  server")
