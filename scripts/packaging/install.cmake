@@ -77,3 +77,4 @@ install(FILES ${CMAKE_BINARY_DIR}/generated/permit.pc DESTINATION ${pkgconfig_di
 
 install(FILES worker/python/permit.py DESTINATION lib/python3/dist-packages COMPONENT python)
 
+include(${packaging}/deb.cmake)
