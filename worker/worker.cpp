@@ -155,8 +155,10 @@ int Worker::run_until_signal() {
   sigaddset(&signals, SIGINT);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   start();
+  if (options_.on_started) options_.on_started();
   int received = 0;
   sigwait(&signals, &received);
+  if (options_.on_stopping) options_.on_stopping();
   print("stopping: no new tasks, waiting for those that run; again to stop at once");
   std::thread impatient([signals, this] {
     int second = 0;

@@ -42,6 +42,9 @@ struct WorkerOptions {
   Duration drain_timeout = std::chrono::seconds(30);
   LogSink log;                                    // of workflow code
   std::function<void(const std::string&)> print;  // of the worker itself; default: stderr
+  // Called by run_until_signal(): when it polls, and when a signal has told it to stop.
+  std::function<void()> on_started;
+  std::function<void()> on_stopping;
 };
 
 class Worker {

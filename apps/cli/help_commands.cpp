@@ -6,6 +6,7 @@
 #include "apps/cli/help.h"
 #include "apps/cli/session.h"
 #include "orchestrator/protocol/error.h"
+#include "orchestrator/protocol/version.h"
 
 namespace permit::cli {
 

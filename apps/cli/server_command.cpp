@@ -16,8 +16,10 @@
 #include "apps/cli/exit_codes.h"
 #include "apps/cli/in_process.h"
 #include "apps/cli/port_owner.h"
+#include "apps/cli/systemd.h"
 #include "orchestrator/http/routes.h"
 #include "orchestrator/http/server.h"
+#include "orchestrator/protocol/version.h"
 #include "orchestrator/service/clock.h"
 #include "orchestrator/service/reads.h"
 #include "orchestrator/service/service.h"
@@ -66,6 +68,10 @@ constexpr const char* unserved_text =
     "no worker serves the permits: a lease that runs out is ended later, by its backstop; run "
     "permit worker start";
 
+// How long a stop waits at most: for whoever is being answered, and for the worker inside.
+constexpr std::chrono::seconds stop_patience(5);
+constexpr std::chrono::seconds worker_patience(65);
+
 // Everything a running server is made of, in the order of construction.
 class Server {
  public:
@@ -102,12 +108,14 @@ class Server {
       if (!error) stopping_ = true;
     });
     if (permit_worker_) permit_worker_->start();
+    manager_.ready();
     try {
       while (!stopping_) turn();
     } catch (...) {
       transport_.close();  // or the worker would wait for answers as it goes
       throw;
     }
+    manager_.stopping(stop_patience + worker_patience);
     stop_permit_worker();
     stop();
   }
@@ -190,10 +198,32 @@ class Server {
     io_.run_one();
     timer_.cancel();
     io_.poll();
+    tell_manager();
     while (service_.run_batch()) io_.poll();
     if (virtual_time_) virtual_time_->step();
     service_.expire_polls(SteadyClock::now());
     look_for_permit_worker();
+  }
+
+  // That the loop goes round, and how many slots are taken. Nobody else knows both.
+  void tell_manager() {
+    const auto now = SteadyClock::now();
+    manager_.beat(now);
+    if (stopping_ || !manager_.wants_status(now)) return;
+    service_.list_pools({"default"}, [this](service::Result<ListPoolsResponse> answer) {
+      const auto* pools = std::get_if<ListPoolsResponse>(&answer);
+      if (pools && !stopping_) manager_.status(occupancy(*pools));
+    });
+  }
+  static std::string occupancy(const ListPoolsResponse& answer) {
+    std::int64_t held = 0, capacity = 0, waiting = 0;
+    for (const PoolInfo& pool : answer.pools) {
+      held += pool.held;
+      capacity += pool.capacity;
+      waiting += pool.waiting;
+    }
+    return std::to_string(held) + "/" + std::to_string(capacity) + " held, " +
+           std::to_string(waiting) + " waiting";
   }
 
   void look_for_permit_worker() {
@@ -224,6 +254,7 @@ class Server {
   void arm_timer() {
     SteadyClock::time_point wake = SteadyClock::now() + std::chrono::seconds(1);
     if (const auto deadline = service_.next_poll_deadline()) wake = std::min(wake, *deadline);
+    if (const auto beat = manager_.next_beat()) wake = std::min(wake, *beat);
     if (virtual_time_) {
       if (virtual_time_->is_advancing()) wake = SteadyClock::now() + std::chrono::milliseconds(1);
     } else {
@@ -240,8 +271,9 @@ class Server {
   void stop() {
     http_.stop_accepting();
     http_.close_idle();
-    const auto patience = SteadyClock::now() + std::chrono::seconds(5);
+    const auto patience = SteadyClock::now() + stop_patience;
     while (SteadyClock::now() < patience) {
+      manager_.beat(SteadyClock::now());
       service_.answer_all_polls();
       while (service_.run_batch()) {
       }
@@ -250,6 +282,7 @@ class Server {
     }
   }
 
+  ServiceManager manager_;
   asio::io_context io_{1};
   std::optional<store::LockFile> lock_;
   store::Store store_;
@@ -273,7 +306,7 @@ void print_where_things_are(const ServerOptions& options, std::uint16_t port) {
   const std::string store = options.database.empty()
                                 ? "in memory (gone on exit; keep it with --db-filename dev.db)"
                                 : options.database;
-  std::cout << "permit " << http::server_version
+  std::cout << "permit " << version
             << (options.is_dev
                     ? "  development server: no authentication, bound to " + options.address
                     : "  server")

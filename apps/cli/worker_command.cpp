@@ -3,6 +3,7 @@
 
 #include "apps/cli/command.h"
 #include "apps/cli/session.h"
+#include "apps/cli/systemd.h"
 #include "permits/slot_workflow.h"
 #include "worker/worker.h"
 
@@ -18,10 +19,17 @@ int run_worker_start(Session& session) {
   permits::register_permit_slot(registry);
   worker::WorkerOptions options(queue);
   options.identity = std::to_string(getpid()) + "@" + host_name();
+  ServiceManager manager;
+  const std::string serving =
+      "permits on queue " + queue + " of " + session.settings().text("address");
+  options.on_started = [&] {
+    manager.ready();
+    manager.status(serving);
+  };
+  const auto drain = std::chrono::duration_cast<std::chrono::seconds>(2 * options.drain_timeout);
+  options.on_stopping = [&manager, drain] { manager.stopping(drain + std::chrono::seconds(10)); };
   worker::Worker worker(session.transport(), registry, std::move(options));
-  std::cout << "permit worker: permits on queue " << queue << " of "
-            << session.settings().text("address") << "\n"
-            << std::flush;
+  std::cout << "permit worker: " << serving << "\n" << std::flush;
   return worker.run_until_signal();
 }
 

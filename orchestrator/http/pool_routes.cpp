@@ -2,6 +2,7 @@
 #include "orchestrator/http/call.h"
 #include "orchestrator/http/metrics.h"
 #include "orchestrator/protocol/json_writer.h"
+#include "orchestrator/protocol/version.h"
 
 namespace permit::http {
 
@@ -170,7 +171,7 @@ DescribeNamespaceResponse namespace_named(const std::string& name, const Routes:
 
 GetSystemInfoResponse system_info() {
   GetSystemInfoResponse response;
-  response.server_version = server_version;
+  response.server_version = version;
   response.capabilities.signal_and_query_header = true;
   response.capabilities.internal_error_differentiation = true;
   response.capabilities.activity_failure_include_heartbeat = true;
@@ -199,7 +200,7 @@ void Routes::add_server_info_routes() {
   add("GET", "/api/v1/system-info", system);
   add("POST", rpc + "GetSystemInfo", system);
   const auto cluster = [](Call& call) {
-    call.done<GetClusterInfoResponse>()(GetClusterInfoResponse{"permit", server_version});
+    call.done<GetClusterInfoResponse>()(GetClusterInfoResponse{"permit", version});
   };
   add("GET", "/api/v1/cluster-info", cluster);
   add("POST", rpc + "GetClusterInfo", cluster);
@@ -221,7 +222,7 @@ void Routes::server_status(Call& call) {
   service_.status(call.body<GetServerStatusRequest>(),
                   [this, done](service::Result<ServerStatus> result) {
                     if (auto* status = std::get_if<ServerStatus>(&result)) {
-                      status->version = server_version;
+                      status->version = version;
                       status->store = options_.store;
                       const std::string unready = options_.unready();
                       status->ready = unready.empty();

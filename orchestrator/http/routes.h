@@ -13,8 +13,6 @@
 
 namespace permit::http {
 
-inline constexpr const char* server_version = "0.1.0";
-
 struct RouteOptions {
   // What the server says its data is in: a file, or "memory".
   std::string store = "memory";

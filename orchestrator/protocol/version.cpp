@@ -1,0 +1,7 @@
+#include "orchestrator/protocol/version.h"
+
+namespace permit {
+
+const char* const version = PERMIT_VERSION;
+
+}  // namespace permit
