@@ -207,7 +207,7 @@ def run_page(page):
     pythons = blocks_of(page, "python")
     if page in TESTED_ELSEWHERE or not runnable and not pythons:
         return 0
-    with Server(scratch / "permit.db", permit_worker=True) as server:
+    with Server(scratch / "permit.db", permit_worker=True, demo_pool=True) as server:
         variables = environment(server.port, scratch)
         outputs = iter(run_shell(page, server.port, scratch, variables))
         output = None

@@ -63,9 +63,11 @@ class Refused(Exception):
 class Server:
     """One process of the server. Ends with the `with` block, whatever happens."""
 
-    def __init__(self, database=None, *arguments, wrapper=(), port=0, permit_worker=False):
-        self.command = [*wrapper, BINARY, "server", "start-dev", "--no-demo-pool", "--port", str(port),
-                        *arguments]
+    def __init__(self, database=None, *arguments, wrapper=(), port=0, permit_worker=False,
+                 demo_pool=False):
+        self.command = [*wrapper, BINARY, "server", "start-dev", "--port", str(port), *arguments]
+        if not demo_pool:
+            self.command.append("--no-demo-pool")
         if not permit_worker:
             self.command.append("--no-permit-worker")
         if database:
