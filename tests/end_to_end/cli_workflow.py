@@ -361,7 +361,15 @@ def a_trace_prints_each_change_into_a_pipe():
         reader = threading.Thread(target=lambda: lines.extend(iter(trace.stdout.readline, "")))
         reader.start()
         eventually(lambda: any("h / permit:silent:0  held, fence" in line for line in lines), "held")
+        shell.workflow("start", "next", "--type", "Hold", "-t", "holders", "-i", "60")
+        eventually(lambda: client.pool("silent").get("waiting"), "the next one waits")
+        waits = shell.popen("workflow", "trace", "next", stdout=subprocess.PIPE)
+        check("next  Running\n" in waits.stdout.readline(), "the first line")
+        check("next / silent  waits in line\n" in waits.stdout.readline(), "the second line")
         shell.workflow("signal", "h", "--name", "done")
+        check("next / permit:silent:0  held" in waits.stdout.readline(), "the third line")
+        waits.kill()
+        waits.communicate()
         check(trace.wait(timeout=20) == 0, lines)
         reader.join()
         text = "".join(lines)
@@ -371,8 +379,11 @@ def a_trace_prints_each_change_into_a_pipe():
 
         tree = shell.workflow("trace", "h", "-o", "json").json()
         check(tree["name"] == "h" and tree["state"] == "Completed", tree)
+        run_id = client.get("/permits", pool="silent", state="closed")["permits"][0]["runId"]
+        hold = client.permit("permit:silent:0", run_id)
         check(tree["children"] == [
-            {"kind": "permit", "name": "permit:silent:0", "state": "released"}], tree)
+            {"kind": "permit", "name": "permit:silent:0", "state": "released",
+             "startTime": hold["since"], "closeTime": hold["closedAt"]}], (tree, hold))
         lines = shell.workflow("trace", "h", "-o", "jsonl").lines()
         check([line["path"] for line in lines] == ["h", "h / permit:silent:0"], lines)
 
