@@ -173,8 +173,8 @@ def how_a_run_ends_is_the_exit_code():
 
 def a_result_follows_the_runs_that_continue_one_another():
     with world() as (shell, client):
-        client.start("long", type="Long", queue="mine")
-        waiter = shell.popen("workflow", "result", "long", stdout=subprocess.PIPE)
+        first = client.start("long", type="Long", queue="mine")["runId"]
+        waiter = shell.popen("workflow", "result", "long", "-r", first, stdout=subprocess.PIPE)
         client.complete(client.poll("mine"), {
             "commandType": "COMMAND_TYPE_CONTINUE_AS_NEW_WORKFLOW_EXECUTION",
             "continueAsNewWorkflowExecutionCommandAttributes": {"input": [2]}})
