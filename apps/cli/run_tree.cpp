@@ -108,6 +108,7 @@ void show_pending(TreeNode& node, const PendingActivityInfo& activity, Time now)
 }  // namespace
 
 const TreeNode& RunTree::refresh() {
+  waiters_ = all_waiters(session_);
   tree_ = look(root_, depth_);
   const RunId& next = runs_[root_.run_id].next;
   if (!next.empty()) continued_as_ = WorkflowExecution{root_.workflow_id, next};
@@ -163,23 +164,25 @@ TreeNode RunTree::look(const WorkflowExecution& execution, int depth) {
     }
     node.children.push_back(std::move(child));
   }
-  // What it waits for is not in its history: it holds nothing yet.
-  if (!closed) {
-    for (const WaiterInfo& waiter : all_waiters(session_)) {
-      if (waiter.holder_run_id != execution.run_id) continue;
-      TreeNode wait;
-      wait.kind = "permit";
-      wait.name = waiter.pool.value;
-      wait.key = "waits " + waiter.pool.value;
-      wait.state = waiter.state == "backing_off" ? "backing off" : "waits in line";
-      wait.style = Style::yellow;
-      wait.began = waiter.since;
-      if (waiter.position > 0) wait.detail = "position " + std::to_string(waiter.position);
-      node.children.push_back(std::move(wait));
-    }
-  }
+  if (!closed) add_waits(execution, node);
   if (closed) run.self = node;
   return node;
+}
+
+// What it waits for is not in its history: it holds nothing yet.
+void RunTree::add_waits(const WorkflowExecution& execution, TreeNode& node) const {
+  for (const WaiterInfo& waiter : waiters_) {
+    if (waiter.holder_run_id != execution.run_id) continue;
+    TreeNode wait;
+    wait.kind = "permit";
+    wait.name = waiter.pool.value;
+    wait.key = "waits " + waiter.pool.value;
+    wait.state = waiter.state == "backing_off" ? "backing off" : "waits in line";
+    wait.style = Style::yellow;
+    wait.began = waiter.since;
+    if (waiter.position > 0) wait.detail = "position " + std::to_string(waiter.position);
+    node.children.push_back(std::move(wait));
+  }
 }
 
 TreeNode RunTree::look_at_permit(const WorkflowExecution& execution, const TreeNode& known) {

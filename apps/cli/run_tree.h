@@ -8,6 +8,7 @@
 
 #include "apps/cli/session.h"
 #include "orchestrator/protocol/event.h"
+#include "orchestrator/protocol/pools.h"
 
 namespace permit::cli {
 
@@ -45,12 +46,14 @@ class RunTree {
 
   TreeNode look(const WorkflowExecution& execution, int depth);
   void read_history(const WorkflowExecution& execution, Run& run);
+  void add_waits(const WorkflowExecution& execution, TreeNode& node) const;
   TreeNode look_at_permit(const WorkflowExecution& execution, const TreeNode& known);
 
   Session& session_;
   const WorkflowExecution root_;
   const int depth_;
   std::map<RunId, Run> runs_;
+  std::vector<WaiterInfo> waiters_;  // of all pools
   TreeNode tree_;
   std::optional<WorkflowExecution> continued_as_;
 };

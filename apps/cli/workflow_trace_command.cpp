@@ -5,6 +5,8 @@
 
 #include <chrono>
 #include <iostream>
+#include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -12,6 +14,7 @@
 #include "apps/cli/exit_codes.h"
 #include "apps/cli/run_tree.h"
 #include "apps/cli/workflow_commands.h"
+#include "orchestrator/protocol/time_text.h"
 
 namespace permit::cli {
 
@@ -81,6 +84,8 @@ std::string json_of(const TreeNode& node) {
   json["kind"] = node.kind;
   json["name"] = node.name;
   json["state"] = node.state;
+  if (is_set(node.began)) json["startTime"] = format_time(node.began);
+  if (is_set(node.ended)) json["closeTime"] = format_time(node.ended);
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 

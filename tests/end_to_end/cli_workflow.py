@@ -173,8 +173,8 @@ def how_a_run_ends_is_the_exit_code():
 
 def a_result_follows_the_runs_that_continue_one_another():
     with world() as (shell, client):
-        client.start("long", type="Long", queue="mine")
-        waiter = shell.popen("workflow", "result", "long", stdout=subprocess.PIPE)
+        first = client.start("long", type="Long", queue="mine")["runId"]
+        waiter = shell.popen("workflow", "result", "long", "-r", first, stdout=subprocess.PIPE)
         client.complete(client.poll("mine"), {
             "commandType": "COMMAND_TYPE_CONTINUE_AS_NEW_WORKFLOW_EXECUTION",
             "continueAsNewWorkflowExecutionCommandAttributes": {"input": [2]}})
@@ -361,7 +361,15 @@ def a_trace_prints_each_change_into_a_pipe():
         reader = threading.Thread(target=lambda: lines.extend(iter(trace.stdout.readline, "")))
         reader.start()
         eventually(lambda: any("h / permit:silent:0  held, fence" in line for line in lines), "held")
+        shell.workflow("start", "next", "--type", "Hold", "-t", "holders", "-i", "60")
+        eventually(lambda: client.pool("silent").get("waiting"), "the next one waits")
+        waits = shell.popen("workflow", "trace", "next", stdout=subprocess.PIPE)
+        check("next  Running\n" in waits.stdout.readline(), "the first line")
+        check("next / silent  waits in line\n" in waits.stdout.readline(), "the second line")
         shell.workflow("signal", "h", "--name", "done")
+        check("next / permit:silent:0  held" in waits.stdout.readline(), "the third line")
+        waits.kill()
+        waits.communicate()
         check(trace.wait(timeout=20) == 0, lines)
         reader.join()
         text = "".join(lines)
@@ -371,8 +379,11 @@ def a_trace_prints_each_change_into_a_pipe():
 
         tree = shell.workflow("trace", "h", "-o", "json").json()
         check(tree["name"] == "h" and tree["state"] == "Completed", tree)
+        run_id = client.get("/permits", pool="silent", state="closed")["permits"][0]["runId"]
+        hold = client.permit("permit:silent:0", run_id)
         check(tree["children"] == [
-            {"kind": "permit", "name": "permit:silent:0", "state": "released"}], tree)
+            {"kind": "permit", "name": "permit:silent:0", "state": "released",
+             "startTime": hold["since"], "closeTime": hold["closedAt"]}], (tree, hold))
         lines = shell.workflow("trace", "h", "-o", "jsonl").lines()
         check([line["path"] for line in lines] == ["h", "h / permit:silent:0"], lines)
 
@@ -399,7 +410,10 @@ def a_trace_on_a_terminal_is_drawn_anew():
 
 def queues_and_workers_are_listed():
     with world("work") as (shell, client):
-        queues = shell("task-queue", "list", "-o", "json").json()["queues"]
+        # The worker says that it is there before it has polled.
+        queues = eventually(
+            lambda: (found := shell("task-queue", "list", "-o", "json").json().get("queues", []))
+            and len(found) > 1 and found, "polls for both kinds of tasks")
         check({queue["name"] for queue in queues} == {"work"}, queues)  # no worker's own
         check({queue["kind"] for queue in queues} == {"workflow", "activity"}, queues)
         lines = shell("task-queue", "list", "-o", "jsonl").lines()  # polled meanwhile
@@ -418,7 +432,8 @@ def queues_and_workers_are_listed():
 
         workers = shell("worker", "list", "-o", "json").json()["workers"]
         check([worker["identity"] for worker in workers] == [identity], workers)
-        check(shell("worker", "list", "-o", "jsonl").lines() == workers, "jsonl")
+        lines = shell("worker", "list", "-o", "jsonl").lines()
+        check([line["identity"] for line in lines] == [identity], lines)
         line = shell("worker", "list").out.splitlines()[1].split()
         check(line[:3] == [identity, "work", "0"], line)
         check(identity in shell("worker", "describe", identity).out, "describe")
