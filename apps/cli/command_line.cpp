@@ -134,7 +134,9 @@ class CommandLine {
         place += takes_next_word(word) ? 2U : 1U;
         continue;
       }
-      const std::string longer = name.empty() ? word : name + " " + word;
+      std::string longer = name;
+      if (!name.empty()) longer += ' ';
+      longer += word;
       words_.erase(words_.begin() + static_cast<std::ptrdiff_t>(place));
       if (matches(longer)) {
         before_verb_ = place;

@@ -63,8 +63,10 @@ std::vector<std::string> permits_of(Session& session) {
 
 std::vector<std::string> workflows_of(Session& session, const std::string& prefix) {
   std::string quoted;
-  for (const char c : prefix)
-    quoted += c == '\'' || c == '\\' ? std::string("\\") + c : std::string(1, c);
+  for (const char c : prefix) {
+    if (c == '\'' || c == '\\') quoted += '\\';
+    quoted += c;
+  }
   const std::string query = prefix.empty() ? "" : "WorkflowId STARTS_WITH '" + quoted + "'";
   constexpr std::size_t names_max = 200;
   std::vector<std::string> names;
@@ -120,9 +122,9 @@ int run_man(Session& session) {
   write_page(directory + "/permit.1", man_overview());
   for (const Command& command : commands()) {
     if (command.name.starts_with("_")) continue;
-    std::string name = command.name;
+    std::string name = "/permit-" + command.name;
     std::replace(name.begin(), name.end(), ' ', '-');
-    write_page(directory + "/permit-" + name + ".1", man_page(command));
+    write_page((directory + name).append(".1"), man_page(command));
   }
   return exit_ok;
 }

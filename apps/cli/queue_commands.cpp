@@ -90,12 +90,17 @@ void print_queues(const Output& out, const std::vector<TaskQueueInfo>& queues, T
   }
 }
 
+std::vector<std::string> lines_of(const std::vector<TaskQueueInfo>& queues) {
+  std::vector<std::string> lines;
+  lines.reserve(queues.size());
+  for (const TaskQueueInfo& queue : queues) lines.push_back(to_json(queue));
+  return lines;
+}
+
 int run_queue_list(Session& session) {
   const Output& out = session.out();
   const std::vector<TaskQueueInfo> queues = shared_queues(session);
-  std::vector<std::string> lines;
-  for (const TaskQueueInfo& queue : queues) lines.push_back(to_json(queue));
-  out.json(to_json(ListTaskQueuesResponse{queues}), lines);
+  out.json(to_json(ListTaskQueuesResponse{queues}), lines_of(queues));
   if (queues.empty()) {
     out.text("Nothing polls, and nothing waits.");
   } else if (out.is_text()) {
@@ -117,9 +122,7 @@ int run_queue_describe(Session& session) {
     if (queue.name == name) queues.push_back(std::move(queue));
   }
   if (queues.empty()) no_such("task queue", "TASK_QUEUE_NOT_FOUND", name, known);
-  std::vector<std::string> lines;
-  for (const TaskQueueInfo& queue : queues) lines.push_back(to_json(queue));
-  out.json(to_json(ListTaskQueuesResponse{queues}), lines);
+  out.json(to_json(ListTaskQueuesResponse{queues}), lines_of(queues));
   if (!out.is_text()) return exit_ok;
   const Time now = session.now();
   print_queues(out, queues, now);
@@ -145,6 +148,7 @@ std::vector<WorkerLine> workers_of(const std::vector<TaskQueueInfo>& queues) {
     }
   }
   std::vector<WorkerLine> lines;
+  lines.reserve(workers.size());
   for (auto& [identity, worker] : workers) lines.push_back(std::move(worker));
   return lines;
 }
@@ -167,6 +171,7 @@ int run_worker_list(Session& session) {
   const Output& out = session.out();
   const WorkerLines found{workers_of(shared_queues(session))};
   std::vector<std::string> lines;
+  lines.reserve(found.workers.size());
   for (const WorkerLine& worker : found.workers) lines.push_back(to_json(worker));
   out.json(to_json(found), lines);
   if (!out.is_text()) return exit_ok;

@@ -75,6 +75,7 @@ int run_workflow_list(Session& session) {
   const bool has_more = found.executions.size() > limit;
   if (has_more) found.executions.pop_back();
   std::vector<std::string> lines;
+  lines.reserve(found.executions.size());
   for (const WorkflowExecutionInfo& run : found.executions) {
     lines.push_back(to_json(run, PayloadForm::shorthand));
   }
