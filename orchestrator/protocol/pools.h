@@ -317,7 +317,7 @@ BOOST_DESCRIBE_STRUCT(RemoveWaiterRequest, (), (namespace_, id, identity, reason
 
 struct TaskQueueInfo {
   std::string name;
-  std::string kind;  // workflow, activity or sticky
+  std::string kind;  // workflow or activity
   std::int32_t backlog = 0;
   std::vector<PollerInfo> pollers;  // of the last five minutes
 };

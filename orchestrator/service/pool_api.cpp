@@ -194,7 +194,8 @@ std::string sentence_for(const std::string& reason, const WaiterInfo& waiter, st
     return in_line ? "those in front of it in the line have a claim on the free slots"
                    : "those in the line, or woken before it, have a claim on the free slots";
   }
-  return std::to_string(held) + " slots that would do are held; " +
+  return (held == 1 ? "1 slot that would do is held; "
+                    : std::to_string(held) + " slots that would do are held; ") +
          (in_line ? "position " + std::to_string(waiter.position) + " in the line"
                   : "rounds that found no slot: " + std::to_string(waiter.probes) +
                         "; it asks again at " + format_time(waiter.expires) +

@@ -138,11 +138,23 @@ bool same_rate(const std::optional<PoolRate>& a, const std::optional<PoolRate>& 
   return a && b && a->per_second == b->per_second && a->burst == b->burst;
 }
 
+// The first few.
+std::string names_of(const std::vector<SlotName>& slots) {
+  constexpr std::size_t named_max = 8;
+  std::string names;
+  for (std::size_t i = 0; i < std::min(slots.size(), named_max); ++i) {
+    names += (i == 0 ? "" : " ") + slots[i].value;
+  }
+  return names + (slots.size() > named_max ? " …" : "");
+}
+
 // "set capacity 4, order fair"
-std::string what_was_set(const SetPoolRequest& request, std::size_t slots) {
+std::string what_was_set(const SetPoolRequest& request) {
   std::string what;
   const auto add = [&what](const std::string& part) { what += (what.empty() ? "" : ", ") + part; };
-  if (request.capacity || request.slots) add("capacity " + std::to_string(slots));
+  if (request.capacity) add("capacity " + std::to_string(*request.capacity));
+  if (request.slots)
+    add(std::to_string(request.slots->size()) + " slots: " + names_of(*request.slots));
   if (request.order == PermitOrder::fair) add("order fair");
   if (request.order == PermitOrder::any) add("order any");
   if (request.rate) add("rate");
@@ -187,7 +199,7 @@ void Pools::set(Change& change, const SetPoolRequest& request) {
   }
   if (request.devices) set_devices(pool, *request.devices);
   if (to_json(pool.settings) == before) return;  // as it was, so there is nothing to record
-  record(change, pool, {{}, what_was_set(request, names.size()), request.identity, request.reason});
+  record(change, pool, {{}, what_was_set(request), request.identity, request.reason});
   save(change, pool);
   refuse_impossible(change, pool);
   serve(change, pool);

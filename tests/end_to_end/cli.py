@@ -158,7 +158,7 @@ def who_tells_why_somebody_waits():
 
 Waiting, the next one first
   job second  9ms, position 1
-    1 slots that would do are held; position 1 in the line
+    1 slot that would do is held; position 1 in the line
 Soonest a slot must free, if nobody renews: 9s
 """)
     both = ask("who", "one", "-o", "json").json()
@@ -278,7 +278,7 @@ def drains_are_on_record():
     check(re.search(r"permit:drained:a +drained", state), state)
     ask("pool", "undrain", "drained", "--slot", "a")
     changes = [c["what"] for c in ask("pool", "describe", "drained", "-o", "json").json()["changes"]]
-    check(changes == ["undrained slot a", "drained slot a", "set capacity 2"], changes)
+    check(changes == ["undrained slot a", "drained slot a", "set 2 slots: a b"], changes)
     record = ask("pool", "describe", "drained").out
     check(re.search(r"drained slot a, by \S+@\S+: broken cable", record), record)
     check("did you mean drained?" in ask("pool", "describe", "drained1", code=3).err, "nearest")
