@@ -83,7 +83,9 @@ std::string work_of(const PermitInfo& permit) {
 std::string labels_of(const PermitInfo& permit) {
   std::string text;
   for (const auto& [name, value] : permit.labels) {
-    text += (text.empty() ? "" : ", ") + name + "=" + value;
+    if (!text.empty()) text += ", ";
+    text += name;
+    text += "=" + value;
   }
   return printable(text, 200);
 }

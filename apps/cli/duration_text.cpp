@@ -49,7 +49,9 @@ Duration parse_human_duration(const std::string& what, std::string_view text) {
     const std::string_view name(after, static_cast<std::size_t>(unit_end - after));
     if (name.empty()) {
       const std::string digits(at, static_cast<std::size_t>(after - at));
-      throw fail("say " + digits + "s or " + digits + "m");
+      std::string advice = "say " + digits;
+      advice += "s or " + digits;
+      throw fail(advice + "m");
     }
     std::size_t unit = 0;
     while (unit < units.size() && units[unit].name != name) ++unit;

@@ -145,6 +145,7 @@ int list_closed(Session& session) {
   ListPermitsResponse response;
   response.permits = ledger(session, std::move(request), outcomes, limit);
   std::vector<std::string> lines;
+  lines.reserve(response.permits.size());
   for (const PermitInfo& hold : response.permits) lines.push_back(to_json(hold));
   out.json(to_json(response), lines);
   Table table({{"PERMIT"},

@@ -83,6 +83,7 @@ std::string Table::text(bool color) const {
     text += "\n";
   };
   std::vector<Cell> head;
+  head.reserve(columns_.size());
   for (const Column& column : columns_) head.push_back({column.name, Style::bold});
   line(head);
   for (const auto& row : rows_) line(row);

@@ -25,6 +25,7 @@ int run_pool_list(Session& session) {
   const Output& out = session.out();
   const std::vector<PoolInfo> pools = session.pools().list();
   std::vector<std::string> lines;
+  lines.reserve(pools.size());
   for (const PoolInfo& pool : pools) lines.push_back(to_json(pool, PayloadForm::shorthand));
   out.json(to_json(ListPoolsResponse{pools}, PayloadForm::shorthand), lines);
   if (pools.empty()) {

@@ -187,6 +187,7 @@ int run_report(Session& session) {
   const std::string by = arguments.text_or("by", "pool");
   const Report report = report_of(holds, by, since, now);
   std::vector<std::string> lines;
+  lines.reserve(report.lines.size());
   for (const ReportLine& line : report.lines) lines.push_back(to_json(line));
   out.json(to_json(report), lines);
   if (report.lines.empty()) {

@@ -130,6 +130,7 @@ std::vector<std::pair<std::string, Time>> Matching::pollers(const QueueKey& key,
 
 std::vector<Matching::QueueKey> Matching::queues() const {
   std::vector<QueueKey> keys;
+  keys.reserve(queues_.size());
   for (const auto& [key, queue] : queues_) keys.push_back(key);
   return keys;
 }

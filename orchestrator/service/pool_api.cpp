@@ -542,8 +542,9 @@ void Service::describe_permit(PermitQuery request, Done<PermitInfo> done) {
   });
 }
 
-void Service::status(GetServerStatusRequest, Done<ServerStatus> done) {
-  submit_read(done, [this, done] {
+void Service::status(GetServerStatusRequest request, Done<ServerStatus> done) {
+  submit_read(done, [this, request = std::move(request), done] {
+    if (!request.namespace_.empty()) check_namespace(request.namespace_);
     ServerStatus status;
     status.now = now_;
     for (const auto& [name, pool] : pools_.all()) {

@@ -13,6 +13,7 @@ namespace permit::service {
 Error Pools::unknown(const PoolName& name) {
   load();
   std::vector<std::string> known;
+  known.reserve(pools_.size());
   for (const auto& [pool, settings] : pools_) known.push_back(pool.value);
   const std::optional<std::string> nearest = nearest_name(name.value, known);
   const std::string way_out = nearest

@@ -17,11 +17,14 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
+void check_namespace(const std::string& namespace_) {
+  if (namespace_ == "default") return;
+  throw not_found("NAMESPACE_NOT_FOUND", "there is no such namespace; only \"default\" exists");
+}
+
 void check_poll(const std::string& namespace_, const TaskQueue& queue, const std::string& identity,
                 const core::Limits& limits) {
-  if (namespace_ != "default") {
-    throw not_found("NAMESPACE_NOT_FOUND", "there is no such namespace; only \"default\" exists");
-  }
+  check_namespace(namespace_);
   core::check_name(queue.name, "taskQueue.name", limits);
   core::check_optional_name(identity, "identity", limits);
 }
@@ -433,8 +436,9 @@ void Service::describe_task_queue(DescribeTaskQueueRequest request,
   });
 }
 
-void Service::list_task_queues(ListTaskQueuesRequest, Done<ListTaskQueuesResponse> done) {
-  submit_read(done, [this, done] {
+void Service::list_task_queues(ListTaskQueuesRequest request, Done<ListTaskQueuesResponse> done) {
+  submit_read(done, [this, request = std::move(request), done] {
+    check_namespace(request.namespace_);
     ListTaskQueuesResponse response;
     const Time since = now_ - std::chrono::minutes(5);
     for (const Matching::QueueKey& queue : matching_.queues()) {

@@ -95,6 +95,7 @@ Async<std::string> run_hold(Workflow workflow, double lease) {
 Async<std::string> run_train(Workflow workflow, std::string model) {
   const Semaphore gpus(workflow, "training", 1);
   const auto options = PermitOptions().lease(2s).fair();
+  // NOLINTNEXTLINE(cppcoreguidelines-avoid-capturing-lambda-coroutines): with_permit keeps it
   const auto on_gpu = [&](Workflow inside, Held permit) -> Async<std::string> {
     const auto under = permit.cover(
         ActivityOptions().start_to_close(1min).heartbeat(1s).task_queue("python").retry(3));

@@ -50,7 +50,10 @@ std::string fill(const std::string& text, const Values& values) {
         end == std::string::npos ? values.end() : values.find(text.substr(at + 1, end - at - 1));
     if (value == values.end()) {
       std::string names;
-      for (const auto& [name, one] : values) names += (names.empty() ? "{" : ", {") + name + "}";
+      for (const auto& [name, one] : values) {
+        names += names.empty() ? "{" : ", {";
+        names += name + "}";
+      }
       throw invalid_argument("TEMPLATE_INVALID", "in \"" + text + "\", after " +
                                                      std::to_string(at) + " characters: one of " +
                                                      names + " was expected, or {{ for a brace");
@@ -64,6 +67,7 @@ std::string fill(const std::string& text, const Values& values) {
 Values values_of(const Granted& granted) {
   const AcquireResponse& grant = granted.grant;
   std::vector<std::string> slots;
+  slots.reserve(grant.slots.size());
   for (const GrantedSlot& slot : grant.slots) slots.push_back(slot.slot.value);
   const GrantedSlot first = grant.slots.empty() ? GrantedSlot() : grant.slots.front();
   return {{"id", first.id.value},

@@ -71,6 +71,7 @@ void EventLoop::run_once(Instant time) {
   }
   timerfd_settime(timer_, TFD_TIMER_ABSTIME, &when, nullptr);
   std::vector<pollfd> descriptors;
+  descriptors.reserve(handlers_.size());
   for (const auto& [descriptor, handler] : handlers_) {
     descriptors.push_back({descriptor, POLLIN, 0});
   }

@@ -118,7 +118,7 @@ class Front {
       links_.second.send(last);
       _exit(0);  // its threads wait for answers that nobody needs
     } catch (const std::exception& error) {
-      std::cerr << "permit: " << error.what() << std::endl;
+      std::cerr << "permit: " << error.what() << "\n" << std::flush;
       links_.second.send(last);
       _exit(125);
     }

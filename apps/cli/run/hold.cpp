@@ -70,7 +70,7 @@ Hold::Hold(const Context& context, AcquireResponse grant, Confirmed confirmed)
   transport_.set_api_key(context.options.api_key);
 }
 
-void Hold::start_command(Launch launch) {
+void Hold::start_command(const Launch& launch) {
   try {
     job_.emplace(launch);
   } catch (const LaunchFailed& failure) {

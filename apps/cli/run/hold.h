@@ -43,7 +43,7 @@ class Hold {
   Hold(const Context& context, AcquireResponse grant, Confirmed confirmed);
 
   // Starts the command. If it cannot be started, the permit is given back at once.
-  void start_command(Launch launch);
+  void start_command(const Launch& launch);
   // Gives the permit back instead of starting the command.
   void cancel(int exit_code) { give_back(exit_code); }
   bool has_started() const { return job_.has_value(); }

@@ -78,8 +78,7 @@ Refusal refusal_of(const Error& error, const RunOptions& options) {
 
 QueueUp::QueueUp(EventLoop& loop, Voice& voice, const RunOptions& options,
                  const AcquireRequest& request)
-    : loop_(loop),
-      voice_(voice),
+    : voice_(voice),
       options_(options),
       request_(request),
       patient_(options.address),

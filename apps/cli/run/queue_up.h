@@ -48,10 +48,9 @@ class QueueUp {
   void answered(AcquireResponse response, Instant asked);
   void not_granted(const Error& error);
   void ask_again_later(const Error& error);
-  void describe_refusal(const std::string& beginning, const std::string& end);
+  void describe_refusal(const std::string& state, const std::string& limit);
   void show(const WhyResponse& why, const PoolInfo& pool);
 
-  EventLoop& loop_;
   Voice& voice_;
   const RunOptions& options_;
   const AcquireRequest& request_;
