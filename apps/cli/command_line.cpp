@@ -267,6 +267,7 @@ class CommandLine {
       }
       value = words_[++at_];
     }
+    if (value->empty()) throw UsageError("--" + flag.name + " is given nothing");
     check_value(flag, *value);
     auto& values = result_.flags_[flag.name];
     if (!flag.repeats && !values.empty()) throw UsageError("--" + flag.name + " is given twice");

@@ -329,6 +329,14 @@ void print_where_things_are(const ServerOptions& options, std::uint16_t port) {
 
 }  // namespace
 
+void try_server(ServerOptions options) {
+  options.database.clear();
+  options.address = "127.0.0.1";
+  options.port = 0;
+  options.permit_worker = false;
+  const Server server(options);
+}
+
 int run_server(const ServerOptions& options) {
   try {
     check_port_is_free(options.address, options.port);

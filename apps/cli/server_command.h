@@ -25,5 +25,7 @@ struct ServerOptions {
 
 // Returns the process's exit code.
 int run_server(const ServerOptions& options);
+// Sets the pools of a server in memory as a start would. Throws Error.
+void try_server(ServerOptions options);
 
 }  // namespace permit::cli

@@ -6,6 +6,7 @@
 #include "apps/cli/server_command.h"
 #include "apps/cli/server_config.h"
 #include "apps/cli/session.h"
+#include "orchestrator/protocol/error.h"
 
 namespace permit::cli {
 
@@ -88,6 +89,11 @@ int run_check(Session& session) {
   ServerOptions options;
   if (!session.arguments().has("config")) throw UsageError("say which file: --config FILE");
   read_server_config(session.arguments().text("config").value(), options);
+  try {
+    try_server(options);
+  } catch (const Error& error) {
+    throw UsageError(session.arguments().text("config").value() + ": " + error.message());
+  }
   session.out().json(R"({"valid":true})");
   session.out().text(session.arguments().text("config").value() +
                      " is valid: " + std::to_string(options.pools.size()) + " pools");

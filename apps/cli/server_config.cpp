@@ -34,7 +34,8 @@ class Reader {
  private:
   std::string text(const std::string& key, const toml::node& node) const {
     if (const auto value = node.value_exact<std::string>()) return *value;
-    if (const auto number = node.value_exact<std::int64_t>()) {
+    const auto number = node.value_exact<std::int64_t>();
+    if (number && key == "retention") {
       const std::string digits = std::to_string(*number);
       throw UsageError(place_of(path_, node) + ": " + key + " = " + digits +
                        " is a bare number; say \"" + digits + "s\" or \"" + digits + "m\"");
@@ -57,6 +58,9 @@ class Reader {
       options_.database = text(key, node);
     } else if (key == "retention") {
       options_.retention = duration(key, node);
+      if (options_.retention < std::chrono::seconds(1)) {
+        throw UsageError(place + ": retention must be 1s or more");
+      }
     } else if (key == "permit_queue") {
       options_.permit_queue = text(key, node);
     } else if (key == "permit_worker") {

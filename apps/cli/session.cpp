@@ -4,7 +4,9 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <cctype>
 #include <csignal>
 #include <cstring>
 #include <fstream>
@@ -34,15 +36,30 @@ std::string identity_of(const Settings& settings) {
   return set.empty() ? user_name() + "@" + host_name() : set;
 }
 
-std::string find_api_key(const Settings& settings) {
-  if (const auto key = environment_variable("PERMIT_API_KEY")) return *key;
-  const Settings::Value& file = settings.get("api_key_file");
-  if (file.text.empty()) return "";
-  std::string key;
-  if (!(std::ifstream(file.text) >> key)) {
-    throw UsageError("cannot read an API key from " + file.text + " (from " + file.origin + ")");
+// Without the newline that secrets often end in. Throws UsageError for what cannot stand in a
+// header.
+std::string clean_key(std::string key, const std::string& origin) {
+  while (!key.empty() && std::isspace(static_cast<unsigned char>(key.back())) != 0) key.pop_back();
+  const bool is_plain =
+      std::all_of(key.begin(), key.end(), [](char c) { return c > ' ' && c < 127; });
+  if (key.empty() || !is_plain) {
+    throw UsageError("the API key from " + origin + " is not one line of plain characters");
   }
   return key;
+}
+
+std::string find_api_key(const Settings& settings) {
+  if (const auto key = environment_variable("PERMIT_API_KEY")) {
+    return clean_key(*key, "PERMIT_API_KEY");
+  }
+  const Settings::Value& file = settings.get("api_key_file");
+  if (file.text.empty()) return "";
+  std::ifstream in(file.text);
+  std::string key;
+  if (!std::getline(in, key)) {
+    throw UsageError("cannot read an API key from " + file.text + " (from " + file.origin + ")");
+  }
+  return clean_key(key, file.text);
 }
 
 }  // namespace
@@ -135,7 +152,10 @@ void limit_time(Duration limit) {
 int run_session(Session& session) {
   try {
     if (const auto limit = session.arguments().duration("command-timeout")) limit_time(*limit);
-    return session.arguments().command->run(session);
+    const int code = session.arguments().command->run(session);
+    if (std::cout.flush()) return code;
+    std::cerr << "permit: the answer cannot be written to standard output\n";
+    return code == exit_ok ? static_cast<int>(exit_failed) : code;
   } catch (const Error& error) {
     std::cerr << "permit: " << error.message();
     if (error.reason() == "SERVER_UNREACHABLE") {

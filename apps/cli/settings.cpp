@@ -1,6 +1,7 @@
 #include "apps/cli/settings.h"
 
 #include <cstdlib>
+#include <filesystem>
 
 #include "apps/cli/command.h"
 #include "apps/cli/config_file.h"
@@ -56,6 +57,11 @@ Settings::Settings(const Arguments& arguments, const Environment& environment) {
       arguments.has("profile") ? arguments.text("profile") : environment("PERMIT_PROFILE");
   profile_ = named_profile.value_or("default");
 
+  const bool may_make_it = arguments.command != nullptr && arguments.command->name == "config set";
+  std::error_code unreadable;
+  if (named_file && !may_make_it && !std::filesystem::is_regular_file(file_, unreadable)) {
+    throw UsageError("there is no configuration file " + file_);
+  }
   Profiles profiles = read_profiles(file_);
   const bool makes_it = arguments.command != nullptr && arguments.command->name == "config set";
   if (named_profile && !profiles.contains(profile_) && !makes_it) {

@@ -279,6 +279,7 @@ AcquireResponse Service::acquire_response(const Waiter& ticket, const PoolName& 
 std::int64_t Service::acquire(AcquireRequest request, Done<AcquireResponse> done) {
   const std::int64_t id = ++last_wait_id_;
   submit(done, [this, id, request = std::move(request), done] {
+    if (gone_early_.contains(id)) return;  // nobody would know of the grant
     check_namespace(request.namespace_);
     core::check_optional_name(request.holder, "holder", options_.limits);
     const Duration wait = std::clamp(request.wait.value_or(options_.poll_wait_max), Duration(0),
@@ -299,10 +300,6 @@ std::int64_t Service::acquire(AcquireRequest request, Done<AcquireResponse> done
       return;
     }
     pools_.caller_waits(ticket_id);
-    if (gone_early_.contains(id)) {
-      pools_.caller_left(ticket_id, now_);
-      return;
-    }
     acquire_waits_.emplace(id, AcquireWait{ticket_id, request.pool, request.request_id, done,
                                            SteadyClock::now() + wait});
   });

@@ -102,7 +102,6 @@ def a_server_that_is_down_is_69_with_its_origin():
         ("from PERMIT_ADDRESS", {"PERMIT_ADDRESS": "127.0.0.1:1"}),
     ):
         arguments = more.pop("arguments", ())
-        more.setdefault("PERMIT_CONFIG_FILE", "/nonexistent/permit.toml")
         if origin == "the default" and socket.socket().connect_ex(("127.0.0.1", 7376)) == 0:
             continue  # somebody runs one here
         answer = permit("list", *arguments, code=69, **more)
@@ -396,6 +395,16 @@ def mistakes_in_files_are_named_with_their_place():
         for verb in ("check", "start"):
             answer = permit("server", verb, "--config", server, code=2)
             check(f"{server}:{place}: " in answer.err and wanted in answer.err, answer.err)
+    for text in ('[pools."a/b"]\ncapacity = 1\n', '[pools.a]\nslots = ["x", "x"]\n',
+                 '[pools.a]\nslots = ["x:y"]\n', '[server]\nretention = "0s"\n'):
+        server.write_text(text)
+        permit("server", "check", "--config", server, code=2)
+    ask("list", "--config-file", "/nonexistent/permit.toml", code=2)
+    ask("list", PERMIT_API_KEY="two\nlines", code=2)
+    ask("list", PERMIT_API_KEY="with a newline at its end\n".replace(" ", "-"))
+    full = subprocess.run([BINARY, "list"], env=environment(SERVER), stdout=open("/dev/full", "w"),
+                          stderr=subprocess.PIPE, text=True, timeout=20)
+    check(full.returncode == 1 and "cannot be written" in full.stderr, full.stderr)
     for duration in ("45", "1x", "", "10s5m", "-5s"):
         answer = ask("list", "--closed", f"--since={duration}", code=2)
         check("--since" in answer.err, answer.err)

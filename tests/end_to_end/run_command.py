@@ -15,7 +15,7 @@ import threading
 import time
 
 from run_support import Run, permit_run, pool_is_free, ready
-from support import Server, check, directory, eventually, run
+from support import BINARY, Server, check, directory, eventually, run
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--clean", type=int, default=0)
@@ -253,7 +253,7 @@ def a_time_limit_warns_then_stops():
     check(2.4 < took < 3.3, f"killed before the limit of 3 s: {took}")
     expected = (r"permit: time limit of permit:limit:0 \(--max-hold\) is near, after 1s; stopping "
                 r"the command \(TERM, then KILL in 1s\)\n"
-                r"permit: released permit:limit:0 after 2s, command died by signal 9 \(KILL\)\n")
+                r"permit: released permit:limit:0 after [23]s, command died by signal 9 \(KILL\)\n")
     check(re.fullmatch(expected, done.errors), done)
     check(outcomes(gpu) == {"released": 1}, outcomes(gpu))
     done = finish("-p", gpu, "--max-hold", "1s", "--", "sh", "-c", "trap 'exit 0' TERM; sleep 5 & wait")
@@ -363,6 +363,22 @@ def what_the_command_leaves_behind_is_stopped():
           "what ends by itself is left alone")
 
 
+def closed_descriptors_are_no_harm():
+    CLIENT.set_pool("closed", capacity=1)
+    command = f"{BINARY} run -p closed -- sh -c 'exit 7'"
+    for closed in ("<&-", ">&-", "2>&-", "<&- >&- 2>&-"):
+        done = subprocess.run(["sh", "-c", f"{command} {closed}"], timeout=20, env=dict(
+            os.environ, PERMIT_ADDRESS=f"127.0.0.1:{SERVER.port}"))
+        check(done.returncode == 7, f"{closed}: {done.returncode}")
+
+
+def odd_limits_are_refused():
+    CLIENT.set_pool("odd", capacity=1)
+    for flags in (("--max-hold", "0s"), ("--max-hold", "1ms"), ("--slot", ""), ("--report", ""),
+                  ("--max-hold", "10s", "--warn-signal", "USR1@50s"), ("--command-timeout", "1s")):
+        check(finish("-p", "odd", *flags, "--", "true").code == 2, flags)
+
+
 def a_report_is_written():
     gpu = pool("report")
     path = directory() / "report.json"
@@ -398,6 +414,8 @@ ALL = (
     several_slots_are_all_or_none,
     what_the_command_leaves_behind_is_stopped,
     clean_jobs_are_always_released,
+    closed_descriptors_are_no_harm,
+    odd_limits_are_refused,
     a_report_is_written,
 )
 SOAK = (clean_jobs_are_always_released, several_slots_are_all_or_none)

@@ -4,6 +4,7 @@
 import os
 import pathlib
 import pty
+import random
 import re
 import select
 import signal
@@ -154,15 +155,29 @@ def without_a_server_the_command_is_stopped_in_time():
     check("was not released" in done.errors, done)
 
 
+def a_keeper_that_is_stopped_alone_is_woken():
+    CLIENT.set_pool("woken", capacity=1)
+    job = start("-p", "woken", "--lease", "2s", "--", "cat")
+    ready(job)
+    os.kill(keeper_of(job), signal.SIGSTOP)
+    fence = CLIENT.permit("permit:woken:0")["fence"]
+    renewed = CLIENT.permit("permit:woken:0").get("renewedAt")
+    eventually(lambda: CLIENT.permit("permit:woken:0").get("renewedAt") != renewed, "a renewal")
+    check(CLIENT.permit("permit:woken:0")["fence"] == fence, "still the same hold")
+    check(job.finish().code == 0, "the command ends by itself")
+
+
 def a_machine_that_slept_past_the_deadline_stops_at_once():
     CLIENT.set_pool("slept", capacity=1)
     job = start("-p", "slept", "--lease", "1s", "--kill-after", "5s", "--",
                 "sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.1; done")
     ready(job)
-    keeper = keeper_of(job)
-    os.kill(keeper, signal.SIGSTOP)
+    both = (job.process.pid, keeper_of(job))
+    for pid in both:
+        os.kill(pid, signal.SIGSTOP)
     time.sleep(1.3)
-    os.kill(keeper, signal.SIGCONT)
+    for pid in both:
+        os.kill(pid, signal.SIGCONT)
     began = time.monotonic()
     done = job.finish()
     check(time.monotonic() - began < 0.5, "at once")
@@ -280,6 +295,43 @@ def a_pipeline_shares_the_terminal():
     pool_is_free(CLIENT, "tty")
 
 
+def a_signal_in_the_first_moments_leaves_no_slot_behind():
+    CLIENT.set_pool("moments", capacity=1)
+    moments = random.Random(20261118)
+    for number in range(90):
+        job = start("-p", "moments", "--lease", "60s", "--", "sleep", "0.01")
+        time.sleep(moments.random() * 0.02)  # anywhere in its start
+        job.process.send_signal((signal.SIGINT, signal.SIGTERM, signal.SIGKILL)[number % 3])
+        job.finish()
+    pool_is_free(CLIENT, "moments", seconds=10)
+
+
+def a_server_that_hangs_is_left_in_time():
+    server = Server(directory() / "hung.db", permit_worker=True)
+    with server:
+        client = server.client()
+        client.set_pool("hung", capacity=1)
+        server.process.send_signal(signal.SIGSTOP)
+        try:
+            doctor = subprocess.Popen([BINARY, "doctor"], stderr=subprocess.DEVNULL, env=dict(
+                os.environ, PERMIT_ADDRESS=f"127.0.0.1:{server.port}"))
+            told = Run(server.port, "-p", "hung", "--", "true")
+            others = [Run(server.port, "-p", "hung", *more, "--", "true")
+                      for more in (("--nonblock",), ("--wait", "1s"))]
+            time.sleep(0.3)  # it has asked, or will when it is told to end: both must do
+            told.process.send_signal(signal.SIGTERM)
+            check(told.finish(seconds=20).code == 143, "TERM")
+            for job in others:
+                done = job.finish(seconds=20)
+                check(done.code == 69 and "does not answer" in done.errors, done)
+            check(doctor.wait(20) == 1, "the doctor is not kept either")
+        finally:
+            server.process.send_signal(signal.SIGCONT)
+        # What it had been asked by those who have gone is not granted to nobody.
+        grant = client.acquire("hung", "next", lease="60s")
+        check(grant["state"] == "granted", grant)
+
+
 def stopping_while_waiting_keeps_the_place():
     CLIENT.set_pool("tty", capacity=1)
     holder = start("-p", "tty", "--", "cat")
@@ -310,8 +362,11 @@ with SERVER:
         a_killed_wrapper_takes_all_with_it,
         a_command_outlives_nobody_even_if_all_of_permit_is_killed,
         a_keeper_killed_while_waiting_leaves_no_slot_behind,
+        a_signal_in_the_first_moments_leaves_no_slot_behind,
+        a_server_that_hangs_is_left_in_time,
         a_restart_of_the_server_costs_no_job,
         without_a_server_the_command_is_stopped_in_time,
+        a_keeper_that_is_stopped_alone_is_woken,
         a_machine_that_slept_past_the_deadline_stops_at_once,
         the_terminal_is_the_commands,
         jobs_can_be_stopped_and_continued,

@@ -93,7 +93,10 @@ class Front {
     let_go_of_input_and_output();
     pollfd descriptors[] = {{links_.first.descriptor(), POLLIN, 0}, {descriptor_, POLLIN, 0}};
     for (;;) {
-      poll(descriptors, 2, -1);
+      constexpr int look_at_keeper_ms = 500;
+      descriptors[0].revents = descriptors[1].revents = 0;
+      poll(descriptors, 2, look_at_keeper_ms);
+      wake_keeper();
       if (descriptors[1].revents != 0) pass_on_signals();
       if (descriptors[0].revents == 0) continue;
       const std::optional<Notice> notice = links_.first.receive();
@@ -121,6 +124,15 @@ class Front {
       std::cerr << "permit: " << error.what() << "\n" << std::flush;
       links_.second.send(last);
       _exit(125);
+    }
+  }
+
+  // Somebody has stopped the keeper alone, and it would miss the end of the lease.
+  void wake_keeper() const {
+    siginfo_t stopped{};
+    const int options = WSTOPPED | WNOHANG;
+    if (waitid(P_PID, static_cast<id_t>(keeper_), &stopped, options) == 0 && stopped.si_pid != 0) {
+      kill(keeper_, SIGCONT);
     }
   }
 

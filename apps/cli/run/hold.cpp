@@ -117,8 +117,8 @@ void Hold::not_renewed(const std::string& why) {
   said_unanswered_ = true;
   std::string line = why + "; the command goes on";
   if (context_.options.on_lost == OnLost::stop) {
-    line +=
-        ", and is stopped in " + show_duration(plan_.stops_at() - now) + " if that does not change";
+    line += ", and is stopped in " + show_duration(std::max(plan_.stops_at() - now, Duration(0))) +
+            " if that does not change";
   }
   context_.voice.say(line);
 }

@@ -82,8 +82,9 @@ void Keeper::step() {
 
 void Keeper::take_notice() {
   const std::optional<Notice> notice = front_.receive();
+  if (!notice) loop_.forget(front_.descriptor());
+  if (is_leaving_) return;
   if (!notice) {
-    loop_.forget(front_.descriptor());
     if (hold_) {
       hold_->wrapper_gone();
     } else {
@@ -127,10 +128,21 @@ void Keeper::leave(int exit_code) {
   worker::HttpTransport transport(options_.address, {seconds(2), seconds(2)});
   transport.set_api_key(options_.api_key);
   const permits::HolderClient holder(transport, options_.namespace_name);
-  try {
-    holder.abandon(request_);
-  } catch (const Error&) {
-    // The server forgets who does not ask any more.
+  const auto abandon = [&] {
+    try {
+      holder.abandon(request_);
+    } catch (const Error&) {
+      // The server forgets who does not ask any more.
+    }
+  };
+  is_leaving_ = true;
+  queue_.stop();
+  abandon();
+  // A request under way may come to the server behind that one, and be granted.
+  if (queue_.is_asking()) {
+    const Instant patience = BootClock::now() + seconds(2);
+    while (queue_.is_asking() && BootClock::now() < patience) loop_.run_once(patience);
+    abandon();
   }
   if (voice_.has_progress()) voice_.say("left the line of " + options_.pool.value);
   report(exit_code, nullptr, "left the line");

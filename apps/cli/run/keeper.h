@@ -56,6 +56,7 @@ class Keeper {
   QueueUp queue_;
   Errands confirmer_;
   bool is_confirming_ = false;
+  bool is_leaving_ = false;
   bool is_paused_ = false;  // by Ctrl-Z, before the command was started
   Instant granted_at_{};
   std::optional<Hold> hold_;

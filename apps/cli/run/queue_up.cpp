@@ -93,6 +93,9 @@ QueueUp::QueueUp(EventLoop& loop, Voice& voice, const RunOptions& options,
 
 void QueueUp::begin() {
   begun_ = BootClock::now();
+  constexpr seconds answer_in{5};  // after the server should have said no
+  if (options_.nonblock) give_up_at_ = begun_ + answer_in;
+  if (options_.wait) give_up_at_ = begun_ + *options_.wait + answer_in;
   ask(first_wait());
 }
 
@@ -103,6 +106,8 @@ Duration QueueUp::first_wait() const {
 
 void QueueUp::ask(Duration wait) {
   ask_at_ = Instant::max();
+  if (is_stopped_) return;
+  is_asking_ = true;
   asker_.send([this, wait]() -> std::function<void()> {
     AcquireRequest request = request_;
     request.wait = wait;
@@ -119,6 +124,7 @@ void QueueUp::ask(Duration wait) {
 }
 
 void QueueUp::answered(AcquireResponse response, Instant asked) {
+  is_asking_ = false;
   failures_ = 0;
   if (!response.ticket) {
     look_at_ = Instant::max();
@@ -132,6 +138,7 @@ void QueueUp::answered(AcquireResponse response, Instant asked) {
 }
 
 void QueueUp::not_granted(const Error& error) {
+  is_asking_ = false;
   if (error.code() == ErrorCode::unavailable) {
     ask_again_later(error);
   } else if (error.reason() == "POOL_FULL") {
@@ -183,6 +190,13 @@ void QueueUp::describe_refusal(const std::string& state, const std::string& limi
 }
 
 void QueueUp::look(Instant now) {
+  if (now >= give_up_at_) {
+    give_up_at_ = Instant::max();
+    look_at_ = now;
+    refusal_ = Refusal{exit_unreachable, "the server at " + options_.address +
+                                             " does not answer. Try: permit doctor"};
+    return;
+  }
   if (now >= ask_at_) ask(ticket_ ? Duration(poll_wait) : first_wait());
   if (now >= watch_at_ && ticket_ && !is_watching_) {
     is_watching_ = true;

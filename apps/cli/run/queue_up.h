@@ -3,6 +3,7 @@
 // server.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 
@@ -32,7 +33,11 @@ class QueueUp {
 
   void begin();
   void look(Instant now);
-  Instant next_look() const { return look_at_; }
+  Instant next_look() const { return std::min(look_at_, give_up_at_); }
+
+  // No more requests; the one that is under way, if any, may still be answered.
+  void stop() { is_stopped_ = true; }
+  bool is_asking() const { return is_asking_; }
 
   struct Grant {
     AcquireResponse response;
@@ -65,7 +70,10 @@ class QueueUp {
   bool may_be_in_line_ = false;
   std::optional<Fence> ticket_;
   bool is_watching_ = false;
+  bool is_asking_ = false;
+  bool is_stopped_ = false;
   Instant look_at_ = Instant::max();
+  Instant give_up_at_ = Instant::max();  // on a server that does not answer
   Instant ask_at_ = Instant::max();
   Instant watch_at_ = Instant::max();
   std::optional<Grant> grant_;

@@ -89,7 +89,8 @@ std::vector<Flag> waiting_flags() {
 std::vector<Flag> holding_flags() {
   return {
       {"lease", 0, ValueType::duration, "D", "the slot outlives a dead wrapper by this (2m)"},
-      {"max-hold", 0, ValueType::duration, "D", "stop the command at this age: exit code 124"},
+      {"max-hold", 0, ValueType::duration, "D",
+       "stop the command before this age: TERM comes --kill-after earlier; exit code 124"},
       {"warn-signal", 0, ValueType::text, "SIGNAL@D",
        "send this so long before the end of --max-hold"},
       {"kill-after", 0, ValueType::duration, "D", "from TERM to KILL (10s)"},
@@ -131,12 +132,19 @@ RunOptions run_options_of(const Session& session) {
   const Arguments& given = session.arguments();
   RunOptions o;
   o.command = given.rest;
+  if (given.has("command-timeout")) {
+    throw UsageError(
+        "--command-timeout does not go with run; say --wait for the line, --max-hold for the "
+        "command");
+  }
   o.pool = PoolName(given.text_or("pool", ""));
   if (o.pool.empty()) throw UsageError("say which pool: permit run -p POOL -- COMMAND");
   o.slots = static_cast<int>(given.number("slots").value_or(1));
   o.only = SlotName(given.text_or("slot", ""));
   o.lease = given.duration("lease").value_or(o.lease);
   o.max_hold = given.duration("max-hold").value_or(o.max_hold);
+  if (given.has("max-hold") && o.max_hold.count() == 0)
+    throw UsageError("--max-hold must be 1s or more");
   o.wait = given.duration("wait");
   o.nonblock = given.has("nonblock");
   o.conflict_exit_code = static_cast<int>(given.number("conflict-exit-code").value_or(75));

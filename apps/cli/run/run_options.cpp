@@ -48,9 +48,15 @@ void check(const RunOptions& options) {
     refuse("--slot names one slot; it does not go with --slots " + std::to_string(options.slots));
   }
   if (options.lease < std::chrono::seconds(1)) refuse("--lease must be 1s or more");
+  if (options.max_hold.count() != 0 && options.max_hold < std::chrono::seconds(1)) {
+    refuse("--max-hold must be 1s or more");
+  }
   if (options.nonblock && options.wait) refuse("give --nonblock or --wait, not both");
   if (options.warn_signal && options.max_hold.count() == 0) {
     refuse("--warn-signal counts back from the end of --max-hold; give that, too");
+  }
+  if (options.warn_signal && options.warn_signal->before >= options.max_hold) {
+    refuse("--warn-signal comes before the hold begins; give less than --max-hold");
   }
   for (const auto& [name, text] : options.environment) check_variable(name, text);
 }
