@@ -220,7 +220,45 @@ def durations_have_units(_):
     raises(permit.InvalidArgument, lambda: permit.needs("one", lease=5))
 
 
+def ctrl_c_while_it_is_given_back_is_no_leak(client):
+    """At every line of it but the very first."""
+    def interrupt(after):
+        held = permit.hold("one", lease="60s")
+        held.__enter__()
+        code = (permit.hold.__exit__.__code__, permit.Permit.release.__code__,
+                permit.Permit._give_back.__code__, permit.Permit._release_one.__code__)
+        seen = 0
+
+        def trace(frame, event, _):
+            nonlocal seen
+            if frame.f_code not in code:
+                return None
+            if event == "line":
+                seen += 1
+                if seen == after:
+                    sys.settrace(None)
+                    raise KeyboardInterrupt
+            return trace
+
+        sys.settrace(trace)
+        try:
+            held.__exit__(None, None, None)
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(None)
+        check(not client.pool("one").get("held"), f"interrupted at line {after}: still held")
+        return seen >= after
+
+    places = 2
+    while interrupt(places):
+        places += 1
+    check(places > 10, f"only {places} places")
+
+
 def errors_say_the_way_out(_):
+    raises(permit.InvalidArgument, lambda: permit.hold("one", priority=0))
+    raises(permit.InvalidArgument, permit.hold("one", api_key="two\nlines").__enter__)
     error = raises(permit.PoolNotFound, permit.hold("tow").__enter__, "POOL_NOT_FOUND")
     check("did you mean two" in str(error), error)
     nowhere = permit.hold("one", address="127.0.0.1:1")
@@ -708,6 +746,7 @@ def main():
             who_waits_is_served_in_order,
             a_grant_after_a_wait_is_confirmed_at_once, no_wait_is_refused_at_once, a_wait_ends_and_leaves_the_line,
             two_slots_or_none, a_decorated_function_gets_its_permit, durations_have_units,
+            ctrl_c_while_it_is_given_back_is_no_leak,
             errors_say_the_way_out, devices_become_the_environment, the_key_and_the_namespace_are_sent,
             renewals_outlive_the_lease, a_lost_hold_is_told,
             the_users_exception_is_not_hidden_by_a_loss, max_hold_ends_it_with_a_warning,

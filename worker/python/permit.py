@@ -239,6 +239,9 @@ class _Server:
         self.headers = {"Content-Type": "application/json"}
         key = api_key or self._key_from_environment()
         if key:
+            key = key.strip()  # secrets often end in a newline
+            if not key.isascii() or not key.isprintable():
+                raise InvalidArgument("the API key is not one line of plain characters")
             self.headers["Authorization"] = "Bearer " + key
 
     @staticmethod
@@ -389,6 +392,8 @@ class _Options:
         self.lease = _seconds(lease, "lease")
         self.max_hold = None if max_hold is None else _seconds(max_hold, "max_hold")
         self.on_lost = on_lost
+        if priority is not None and priority not in range(1, 6):
+            raise InvalidArgument("priority must be 1 to 5")
         self.wait_text = wait
         if wait is None:
             self.wait = None
@@ -518,6 +523,7 @@ class Permit:
         self._pid = os.getpid()
         self._lock = threading.RLock()  # a signal's handler may release, too
         self._over = threading.Event()  # released or lost
+        self._is_given_back = False
         self._why_lost = None
         self._when_lost = None
         granted = _now()
@@ -582,20 +588,28 @@ class Permit:
         """Gives the slots back; done by the block's end. If the server is away, they come free by
         themselves at the deadline."""
         with self._lock:
-            if self._over.is_set() and self._why_lost is None or os.getpid() != self._pid:
+            if self._is_given_back or os.getpid() != self._pid:
                 return
+            again = self._over.is_set() and self._why_lost is None  # a release was interrupted
             if self.lost and self._why_lost is None:  # and the renewing thread has not seen it yet
                 self._why_lost = self._loss()
             self._over.set()
+        try:
+            self._give_back(unsure=again)
+        except BaseException:  # Ctrl-C in the middle of it; nobody else would give them back
+            self._give_back(unsure=True)
+            raise
+
+    def _give_back(self, unsure):
         connection = _Connection(self._connection.server)
         for grant in self._grants:
-            self._release_one(connection, grant)
+            self._release_one(connection, grant, unsure)
+        self._is_given_back = True
         connection.close()
 
-    def _release_one(self, connection, grant):
+    def _release_one(self, connection, grant, unsure):
         pauses = _pauses(2)
         give_up = min(self._confirmed, _now() + 30)
-        unsure = False
         while True:
             try:
                 connection.post(f"{self._path}{grant['id']}/release", {"token": self._token}, 5)
@@ -693,7 +707,11 @@ class hold:
         return self._permit
 
     def __exit__(self, kind, error, trace):
-        self._permit.release()
+        try:
+            self._permit.release()
+        except KeyboardInterrupt:  # before it had begun
+            self._permit.release()
+            raise
         self._permit._leave_block(kind)
 
 
