@@ -5,6 +5,7 @@
 #include "apps/cli/exit_codes.h"
 #include "apps/cli/history_view.h"
 #include "apps/cli/permit_commands.h"
+#include "orchestrator/protocol/error.h"
 #include "orchestrator/protocol/json.h"
 
 namespace permit::cli {
@@ -155,10 +156,21 @@ int run_describe(Session& session) {
 
 int run_history(Session& session) {
   const Arguments& arguments = session.arguments();
-  const WorkflowId id(arguments.operand(0));
-  const WorkflowExecution run = run_named(session, id, arguments.text_or("run-id", ""));
-  return show_history(session, run, arguments.has("all") ? Detail::all : Detail::events_that_matter,
-                      arguments.has("follow") ? Follow::until_closed : Follow::no);
+  const std::string& text = arguments.operands.at(0);
+  // "gpu:1" as for the other verbs; but a workflow may be called so, too.
+  const bool may_be_permit = std::count(text.begin(), text.end(), ':') == 1;
+  const auto show = [&](const WorkflowId& id) {
+    const WorkflowExecution run = run_named(session, id, arguments.text_or("run-id", ""));
+    return show_history(session, run,
+                        arguments.has("all") ? Detail::all : Detail::events_that_matter,
+                        arguments.has("follow") ? Follow::until_closed : Follow::no);
+  };
+  try {
+    return show(WorkflowId(text));
+  } catch (const Error& error) {
+    if (!may_be_permit || error.code() != ErrorCode::not_found) throw;
+  }
+  return show(permit_named(text));
 }
 
 }  // namespace permit::cli

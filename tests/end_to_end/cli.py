@@ -191,6 +191,7 @@ def describe_tells_of_a_possible_overlap():
     history = ask("history", slot, "-r", run_id, "-o", "json").json()
     check(history["events"][0]["eventType"] == "EVENT_TYPE_WORKFLOW_EXECUTION_STARTED", history)
     ask("describe", "lost:7", code=3)
+    check(ask("history", "lost:0", "-r", run_id[-8:], "--all").out == events, "the short name")
     ask("describe", slot, "-r", "ffffffff", code=3)
     ask("describe", "nonsense", code=2)
     release(next_one)

@@ -379,6 +379,12 @@ def odd_limits_are_refused():
         check(finish("-p", "odd", *flags, "--", "true").code == 2, flags)
 
 
+def who_runs_it_is_on_record():
+    CLIENT.set_pool("named", capacity=1)
+    done = finish("-p", "named", "--identity", "alice@lab", "--", "printenv", "PERMIT_HOLDER")
+    check(re.fullmatch(r"printenv PERMIT_HOLDER \(alice@lab:\d+\)\n", done.output), done)
+
+
 def a_report_is_written():
     gpu = pool("report")
     path = directory() / "report.json"
@@ -416,6 +422,7 @@ ALL = (
     clean_jobs_are_always_released,
     closed_descriptors_are_no_harm,
     odd_limits_are_refused,
+    who_runs_it_is_on_record,
     a_report_is_written,
 )
 SOAK = (clean_jobs_are_always_released, several_slots_are_all_or_none)

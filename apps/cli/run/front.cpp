@@ -49,7 +49,7 @@ AcquireRequest request_of(const RunOptions& options) {
   const std::string pid = std::to_string(getpid());
   const std::string user = user_name();
   const std::string host = host_name();
-  request.holder = holder_name(options.command, user + "@" + host + ":" + pid);
+  request.holder = holder_name(options.command, options.identity + ":" + pid);
   request.labels.insert({{"user", user}, {"host", host}, {"pid", pid}});
   if (char* directory = get_current_dir_name(); directory != nullptr) {
     request.labels.insert({"cwd", std::string(directory).substr(0, label_bytes_max)});

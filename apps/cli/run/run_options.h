@@ -47,6 +47,7 @@ struct RunOptions {
   std::string address_origin;  // such as "PERMIT_ADDRESS"; empty: the default
   std::string namespace_name = "default";
   std::string api_key;
+  std::string identity;  // for the record; "user@host" unless it was set
 };
 
 // "USR1@5m". Throws UsageError for what is no signal or no duration.
