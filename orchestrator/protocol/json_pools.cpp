@@ -1,6 +1,6 @@
-// The codec for pools.h.
+// The codec for pools.h and stream.h.
 #include "orchestrator/protocol/json_codec.h"
-#include "orchestrator/protocol/pools.h"
+#include "orchestrator/protocol/stream.h"
 
 namespace permit {
 
@@ -30,6 +30,9 @@ PERMIT_JSON(ListTaskQueuesResponse)
 PERMIT_JSON(GetServerStatusRequest)
 PERMIT_JSON(ServerStatus)
 PERMIT_JSON(ForceReleaseRequest)
+PERMIT_JSON(StreamSnapshot)
+PERMIT_JSON(StreamChanges)
+PERMIT_JSON(StreamPing)
 PERMIT_JSON(AdvanceRequest)
 PERMIT_JSON(AdvanceResponse)
 

@@ -134,8 +134,9 @@ struct SlotInfo {
   bool leaving = false;  // no longer registered; its holder finishes
   std::string device;    // what it stands for, if that was told
   std::optional<PermitInfo> permit;
+  Time free_since{};  // absent: held, or free for longer than anybody remembers
 };
-BOOST_DESCRIBE_STRUCT(SlotInfo, (), (slot, drained, leaving, device, permit))
+BOOST_DESCRIBE_STRUCT(SlotInfo, (), (slot, drained, leaving, device, permit, free_since))
 
 // Callers that believe the pool to be something else than an operator has set.
 struct BeliefAlert {
@@ -159,10 +160,14 @@ struct PoolInfo {
   Count grants;  // ever: the sum of the outcomes, and what is held
   std::vector<OutcomeCount> outcomes;
   std::vector<PoolChange> changes;  // by operators, newest first
+  Time oldest_wait{};               // since when the first who waits has waited; absent: nobody
+  // How holds ended in the last 24 hours. After a restart from the ledger's last 20,000 holds.
+  std::vector<OutcomeCount> last_day;
+  bool partial = false;  // in the event stream: `slots` has only those that changed
 };
 BOOST_DESCRIBE_STRUCT(PoolInfo, (),
                       (pool, capacity, held, waiting, configured, drained, order, rate, alert,
-                       slots, grants, outcomes, changes))
+                       slots, grants, outcomes, changes, oldest_wait, last_day, partial))
 
 struct ListPoolsResponse {
   std::vector<PoolInfo> pools;
@@ -320,8 +325,9 @@ struct TaskQueueInfo {
   std::string kind;  // workflow or activity
   std::int32_t backlog = 0;
   std::vector<PollerInfo> pollers;  // of the last five minutes
+  Time oldest_task{};               // since when the first task waits; absent: none does
 };
-BOOST_DESCRIBE_STRUCT(TaskQueueInfo, (), (name, kind, backlog, pollers))
+BOOST_DESCRIBE_STRUCT(TaskQueueInfo, (), (name, kind, backlog, pollers, oldest_task))
 
 struct ListTaskQueuesRequest {
   std::string namespace_;

@@ -64,8 +64,10 @@ core::RunState* Change::run_by_id(const RunId& run_id) {
 Change::Touched& Change::touched(RunNumber number) {
   const auto [entry, is_new] = touched_.try_emplace(number);
   if (is_new) {
+    const core::RunState& state = run(number);
     order_.push_back(number);
-    entry->second.had_activities = !run(number).activities.empty();
+    entry->second.was_open = state.is_open();
+    entry->second.had_activities = !state.activities.empty();
   }
   return entry->second;
 }
@@ -205,7 +207,7 @@ void Change::hand_out_workflow_task(core::RunState& state) {
     matches_.push_back({std::move(*poller), Offer{state.number}});
     return;
   }
-  offers_made_.emplace_back(queue, Offer{state.number});
+  offers_made_.emplace_back(queue, Offer{state.number, 0, 0, now()});
 }
 
 void Change::hand_out_activity(core::RunState& state, std::int64_t id) {
@@ -219,7 +221,7 @@ void Change::hand_out_activity(core::RunState& state, std::int64_t id) {
     matches_.push_back({std::move(*poller), Offer{state.number, id}});
     return;
   }
-  offers_made_.emplace_back(queue, Offer{state.number, id});
+  offers_made_.emplace_back(queue, Offer{state.number, id, 0, now()});
 }
 
 bool Change::take(const Matching::QueueKey& queue, const Offer& offer,
@@ -310,6 +312,11 @@ void Change::write() {
 bool Change::has_new_events(RunNumber run) const {
   const auto found = touched_.find(run);
   return found != touched_.end() && !found->second.events.empty();
+}
+
+bool Change::has_closed(RunNumber run) const {
+  const core::RunState* state = parts_.cache.find(run);
+  return touched_.at(run).was_open && state != nullptr && !state->is_open();
 }
 
 }  // namespace permit::service

@@ -101,10 +101,14 @@ class Change {
   // Runs that got new events, and whether they closed.
   const std::vector<RunNumber>& touched_runs() const { return order_; }
   bool has_new_events(RunNumber run) const;
+  bool has_started(RunNumber run) const { return touched_.at(run).is_new; }
+  bool has_closed(RunNumber run) const;
+  const std::vector<RunNumber>& late_releases() const { return late_releases_; }
 
  private:
   struct Touched {
     bool is_new = false;
+    bool was_open = false;
     bool had_activities = false;  // before this change, so there are rows of them
     std::vector<Event> events;
     bool task_offered = false;
@@ -151,6 +155,7 @@ class Change {
   std::vector<std::pair<Matching::QueueKey, Poller>> pollers_taken_;
   std::vector<std::pair<Matching::QueueKey, Offer>> offers_made_;
   std::vector<std::function<void(store::Store&)>> extra_;
+  std::vector<RunNumber> late_releases_;
 };
 
 }  // namespace permit::service

@@ -135,6 +135,16 @@ std::vector<Matching::QueueKey> Matching::queues() const {
   return keys;
 }
 
+std::optional<Offer> Matching::oldest(const QueueKey& key,
+                                      const std::function<bool(const Offer&)>& stands) {
+  const auto queue = queues_.find(key);
+  if (queue == queues_.end()) return std::nullopt;
+  std::deque<Offer>& offers = queue->second.offers;
+  while (!offers.empty() && !stands(offers.front())) offers.pop_front();
+  if (offers.empty()) return std::nullopt;
+  return offers.front();
+}
+
 std::size_t Matching::backlog(const QueueKey& key) const {
   const auto queue = queues_.find(key);
   return queue == queues_.end() ? 0 : queue->second.offers.size();

@@ -21,6 +21,7 @@ struct Offer {
   RunNumber run;
   std::int64_t scheduled_event_id = 0;  // of an activity; 0: the run's workflow task
   std::int64_t query = 0;               // of a query to be answered by this queue's worker
+  Time since{};                         // when it was offered, or the server started
 };
 
 // A worker that waits for a task. `deadline` is on the real clock, whatever the server's clock.
@@ -68,6 +69,9 @@ class Matching {
 
   std::vector<QueueKey> queues() const;
   std::size_t backlog(const QueueKey& key) const;
+  // The task that has waited longest, if any waits; those before it that do not stand any more are
+  // forgotten.
+  std::optional<Offer> oldest(const QueueKey& key, const std::function<bool(const Offer&)>& stands);
   std::size_t parked() const { return where_.size(); }
 
   // Before the offers are loaded again. Pollers stay.

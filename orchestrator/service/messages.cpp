@@ -113,6 +113,7 @@ core::RunState* Change::external_target(const core::Sender& sender,
 void Change::note_late_release(const core::RunState& permit) {
   if (!permit.is_permit() || !permit.hold_end) return;
   if (permit.hold_end->outcome == Outcome::released) return;
+  late_releases_.push_back(permit.number);
   also_write([fence = permit.started.permit->fence, at = now()](store::Store& store) {
     store.note_late_release(fence, at);
   });

@@ -75,7 +75,23 @@ PermitInfo Service::permit_info(Change& change, const core::RunState& permit) {
   return info;
 }
 
-PoolInfo Service::pool_info(Change& change, const Pools::Pool& pool) {
+SlotInfo Service::slot_info(Change& change, const Pools::Pool& pool, const SlotSetting& slot) {
+  SlotInfo info;
+  info.slot = slot.slot;
+  info.drained = slot.drained;
+  info.leaving = pool.settings.find(slot.slot) == nullptr;
+  info.device = slot.device;
+  const auto holder = pool.holders.find(slot.slot);
+  if (holder != pool.holders.end()) {
+    info.permit = permit_info(change, change.run(holder->second));
+  } else if (const PermitInfo* last = recent_holds_.last_of(pool.name, slot.slot)) {
+    info.free_since = last->closed_at;
+  }
+  return info;
+}
+
+// All but its slots.
+PoolInfo Service::pool_summary(const Pools::Pool& pool) {
   PoolInfo info;
   info.pool = pool.name;
   info.capacity = static_cast<std::int32_t>(pool.settings.slots.size());
@@ -86,25 +102,35 @@ PoolInfo Service::pool_info(Change& change, const Pools::Pool& pool) {
   info.order = pool.settings.order;
   info.rate = pool.settings.rate;
   info.alert = pool.settings.alert;
-  auto holders = pool.holders;
-  for (const SlotSetting& setting : pool.settings.slots) {
-    SlotInfo slot{setting.slot, setting.drained, false, setting.device, std::nullopt};
-    const auto holder = holders.find(setting.slot);
-    if (holder != holders.end()) {
-      slot.permit = permit_info(change, change.run(holder->second));
-      holders.erase(holder);
-    }
-    info.slots.push_back(std::move(slot));
-  }
-  for (const auto& [name, number] : holders) {
-    info.slots.push_back({name, false, true, "", permit_info(change, change.run(number))});
-  }
   info.outcomes = store_.hold_counts(pool.name);
   if (!info.outcomes.empty()) {  // the first is of those that began
     info.grants = info.outcomes.front().holds;
     info.outcomes.erase(info.outcomes.begin());
   }
   info.changes = pool.settings.changes;
+  for (const auto& [key, waiter] : pool.line) {
+    if (!is_set(info.oldest_wait) || waiter.since < info.oldest_wait) {
+      info.oldest_wait = waiter.since;
+    }
+  }
+  for (const auto& [id, sleeper] : pool.sleepers) {
+    if (!is_set(info.oldest_wait) || sleeper.since < info.oldest_wait) {
+      info.oldest_wait = sleeper.since;
+    }
+  }
+  info.last_day = recent_holds_.last_day(pool.name, now_);
+  return info;
+}
+
+PoolInfo Service::pool_info(Change& change, const Pools::Pool& pool) {
+  PoolInfo info = pool_summary(pool);
+  for (const SlotSetting& slot : pool.settings.slots) {
+    info.slots.push_back(slot_info(change, pool, slot));
+  }
+  for (const auto& [name, number] : pool.holders) {
+    if (pool.settings.find(name) != nullptr) continue;
+    info.slots.push_back(slot_info(change, pool, {name, false, ""}));
+  }
   return info;
 }
 

@@ -272,6 +272,7 @@ void Pools::remove(Change& change, const PoolName& name) {
   due_.erase({due_of_[name], name});
   due_of_.erase(name);
   pools_.erase(name);
+  news_[name].settings = true;
   change.also_write([name](store::Store& store) { store.delete_pool(name); });
 }
 

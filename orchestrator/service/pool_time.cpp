@@ -152,7 +152,7 @@ bool Pools::take_tokens(Change& change, Pool& pool, std::size_t count) {
   if (tokens + token_error < static_cast<double>(count)) return false;
   settings.tokens = std::max(tokens - static_cast<double>(count), 0.0);
   settings.tokens_at = change.now();
-  save(change, pool);
+  write_row(change, pool);
   return true;
 }
 

@@ -85,6 +85,7 @@ void Pools::forget() {
   due_of_.clear();
   woken_in_.clear();
   settled_.clear();
+  news_.clear();
 }
 
 void Pools::start_over(Time now) {
@@ -94,18 +95,25 @@ void Pools::start_over(Time now) {
 }
 
 void Pools::save(Change& change, const Pool& pool) {
+  news_[pool.name].settings = true;
+  write_row(change, pool);
+}
+
+void Pools::write_row(Change& change, const Pool& pool) {
   change.also_write([name = pool.name, json = to_json(pool.settings)](store::Store& store) {
     store.put_pool(name, json);
   });
 }
 
 void Pools::save(Change& change, const Pool& pool, const Waiter& waiter) {
+  news_[pool.name].line = true;
   change.also_write([row = store::WaiterRow{waiter.id, pool.name, to_json(waiter)}](
                         store::Store& store) { store.put_waiter(row); });
 }
 
 void Pools::erase_row(Change& change, std::int64_t id) {
-  pool_of_waiter_.erase(id);
+  const auto pool = pool_of_waiter_.extract(id);
+  if (!pool.empty()) news_[pool.mapped()].line = true;
   change.also_write([id](store::Store& store) { store.delete_waiter(id); });
 }
 
@@ -459,6 +467,7 @@ const core::RunState& Pools::grant_slot(Change& change, Pool& pool, const Waiter
   }
   const core::RunState& permit = change.start_run(std::move(run));
   pool.holders[slot] = permit.number;
+  news_.try_emplace(pool.name);
   change.also_write([hold = store::HoldRow{grant, permit.number, permit.run_id, holder,
                                            holder_run_id, request.reason, change.now()}](
                         store::Store& store) { store.open_hold(hold); });
@@ -471,6 +480,8 @@ void Pools::ended(Change& change, const core::RunState& permit) {
   const auto held = pool.holders.find(grant.slot);
   ENSURE(held != pool.holders.end() && held->second == permit.number);
   pool.holders.erase(held);
+  PoolNews& news = news_[grant.pool];
+  if (pool.settings.find(grant.slot) == nullptr) news.settings = true;  // a slot that has now gone
   const core::HoldEnd end = permit.hold_end.value();
   change.also_write([grant, end, now = change.now()](store::Store& store) {
     store.close_hold(grant, now, end.outcome, end.cause);
@@ -532,6 +543,7 @@ void Pools::granted_plain(Change& change, const core::RunState& permit) {
   const event::WorkflowExecutionStarted& started = permit.started;
   Pool& pool = this->pool(started.permit->pool);
   pool.holders[started.permit->slot] = permit.number;
+  news_.try_emplace(pool.name);
   store::HoldRow hold{*started.permit,  permit.number, permit.run_id,
                       started.identity, std::nullopt,  "",
                       change.now()};

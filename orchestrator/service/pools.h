@@ -19,6 +19,7 @@
 #include "orchestrator/protocol/pools.h"
 #include "orchestrator/service/change.h"
 #include "orchestrator/service/identifiers.h"
+#include "orchestrator/service/news.h"
 #include "orchestrator/service/waiting_line.h"
 
 namespace permit::service {
@@ -133,6 +134,8 @@ class Pools {
     std::optional<PermitFailure> refusal;
   };
   std::vector<Settled> take_settled();
+  // Which pools have changed since the last call, and in what.
+  std::map<PoolName, PoolNews> take_news() { return std::exchange(news_, {}); }
 
   // After a failed change, if it touched pools.
   void forget();
@@ -151,6 +154,7 @@ class Pools {
   Time expiry_of(const Waiter& waiter) const;
   void set_expiry(std::int64_t ticket);
   void save(Change& change, const Pool& pool);
+  static void write_row(Change& change, const Pool& pool);
   void save(Change& change, const Pool& pool, const Waiter& waiter);
   void erase_row(Change& change, std::int64_t id);
 
@@ -193,6 +197,7 @@ class Pools {
   std::map<PoolName, Time> due_of_;
   std::map<RunNumber, std::set<PoolName>> woken_in_;  // pools that may have it in `woken`
   std::vector<Settled> settled_;
+  std::map<PoolName, PoolNews> news_;
   struct Callers {
     int waiting = 0;
     Time left{};  // when the last one did

@@ -61,7 +61,7 @@ void Service::hand_out_queries(const core::RunState& run) {
       ENSURE(!poll.empty());
       reply(poll.mapped(), query_task_for(run, id));
     } else {
-      matching_.offer(queue, Offer{run.number, 0, id});
+      matching_.offer(queue, Offer{run.number, 0, id, now_});
     }
   }
 }

@@ -41,7 +41,8 @@ Service::Service(store::Store& store, Clock& clock, Options options)
       ids_(seed_of(options_)),
       cache_(store, options_.cache_bytes_max),
       pools_(store, seed_of(options_)),
-      parts_{store_, cache_, matching_, pools_, ids_, options_.limits} {
+      parts_{store_, cache_, matching_, pools_, ids_, options_.limits},
+      journal_(store_.counters().commit_seq) {
   if (options_.token_secret.empty()) {
     options_.token_secret = std::to_string(random_seed()) + std::to_string(random_seed());
   }
@@ -49,6 +50,7 @@ Service::Service(store::Store& store, Clock& clock, Options options)
   retained_ = now_;
   load_offers();
   pools_.start_over(now_);
+  load_recent_holds();
 }
 
 Service::~Service() = default;
@@ -119,6 +121,7 @@ void Service::run_job(Job& job) {
 
 void Service::commit_batch() {
   if (store_.in_batch()) store_.commit(now_);
+  tell_news();
   const std::vector<std::unique_ptr<Reply>> replies = std::move(replies_);
   replies_.clear();
   reads_.clear();
@@ -154,6 +157,7 @@ void Service::fail_batch(const Error& error) {
 
 void Service::recover() {
   store_.roll_back();
+  news_ = {};
   writing_ = false;
   cache_.forget_all();
   pools_.start_over(now_);
@@ -163,11 +167,11 @@ void Service::recover() {
 
 void Service::load_offers() {
   for (const store::OfferedTask& task : store_.offered_workflow_tasks()) {
-    matching_.offer({TaskQueueType::workflow, task.queue}, Offer{task.run});
+    matching_.offer({TaskQueueType::workflow, task.queue}, Offer{task.run, 0, 0, now_});
   }
   for (const store::OfferedTask& task : store_.offered_activities()) {
     matching_.offer({TaskQueueType::activity, task.queue},
-                    Offer{task.run, task.scheduled_event_id});
+                    Offer{task.run, task.scheduled_event_id, 0, now_});
   }
   horizon_ = store_.next_due();
 }
@@ -266,6 +270,7 @@ void Service::finish(Change& change) {
     for (const RunNumber number : change.touched_runs()) hand_out_queries(change.run(number));
   }
   wake_history_waits(change);
+  collect_news(change);
   answer_settled(pools_.take_settled());
 }
 

@@ -15,12 +15,15 @@
 #include "orchestrator/protocol/error.h"
 #include "orchestrator/protocol/pools.h"
 #include "orchestrator/protocol/request.h"
+#include "orchestrator/protocol/stream.h"
 #include "orchestrator/service/batch_sizes.h"
 #include "orchestrator/service/change.h"
 #include "orchestrator/service/clock.h"
 #include "orchestrator/service/identifiers.h"
 #include "orchestrator/service/job.h"
+#include "orchestrator/service/journal.h"
 #include "orchestrator/service/pools.h"
+#include "orchestrator/service/recent_holds.h"
 
 namespace permit::service {
 
@@ -126,6 +129,14 @@ class Service {
   bool permits_unserved() const;
   // A run whose workflow task a worker has, or that is offered where a worker polls; if any.
   std::optional<WorkflowExecution> busy_workflow_task();
+
+  // --- Watching; between batches, of what is committed. `only`: one pool; empty: all. ---
+  std::int64_t position() const { return journal_.position(); }
+  StreamSnapshot snapshot(const PoolName& only);
+  // nullopt: too long ago to be remembered; begin with a snapshot.
+  std::optional<StreamChanges> changes_since(std::int64_t position, const PoolName& only);
+  std::vector<TaskQueueInfo> queues();
+  std::vector<Alert> alerts();
 
   // Compares everything in memory with the database; throws InvariantViolated.
   void check_everything();
@@ -236,9 +247,21 @@ class Service {
   void leave_acquire_wait(std::int64_t id);
   void expire_acquire_waits(std::chrono::steady_clock::time_point now);
   PoolInfo pool_info(Change& change, const Pools::Pool& pool);
+  PoolInfo pool_summary(const Pools::Pool& pool);
+  SlotInfo slot_info(Change& change, const Pools::Pool& pool, const SlotSetting& slot);
   PermitInfo permit_info(Change& change, const core::RunState& permit);
   static std::vector<HolderActivity> work_under(const core::RunState& holder, const RunId& permit);
   AcquireResponse acquire_response(const Waiter& ticket, const PoolName& pool);
+  void load_recent_holds();
+  void collect_news(const Change& change);
+  void note_permits_of(const core::RunState& holder);
+  void tell_news();
+  void remember_holds(const News& news);
+  PoolLine line_info(const Pools::Pool& pool);
+  TaskQueueInfo queue_info(const Matching::QueueKey& queue);
+  bool stands(const Matching::QueueKey& queue, const Offer& offer);
+  void add_queue_alerts(std::vector<Alert>& alerts);
+  void add_pool_alerts(const Pools::Pool& pool, std::vector<Alert>& alerts);
   std::string token_for(std::int64_t ticket, const std::string& request_id) const;
   core::RunState& granted_to(Change& change, const HolderRequest& request);
 
@@ -258,6 +281,9 @@ class Service {
   Time retry_at_{};       // after a failed commit, time's work waits this long
   bool writing_ = false;  // a change's rows are going into the batch
   BatchSizes batch_sizes_;
+  News news_;  // of the batch
+  Journal journal_;
+  RecentHolds recent_holds_;
   std::deque<std::unique_ptr<Job>> jobs_;
   std::vector<std::unique_ptr<Reply>> replies_;
   std::vector<Read> reads_;  // of the batch

@@ -439,19 +439,7 @@ void Service::describe_task_queue(DescribeTaskQueueRequest request,
 void Service::list_task_queues(ListTaskQueuesRequest request, Done<ListTaskQueuesResponse> done) {
   submit_read(done, [this, request = std::move(request), done] {
     check_namespace(request.namespace_);
-    ListTaskQueuesResponse response;
-    const Time since = now_ - std::chrono::minutes(5);
-    for (const Matching::QueueKey& queue : matching_.queues()) {
-      TaskQueueInfo info;
-      info.name = queue.name;
-      info.kind = queue.type == TaskQueueType::activity ? "activity" : "workflow";
-      info.backlog = static_cast<std::int32_t>(matching_.backlog(queue));
-      for (const auto& [identity, at] : matching_.pollers(queue, since)) {
-        info.pollers.push_back({at, identity});
-      }
-      response.queues.push_back(std::move(info));
-    }
-    reply(done, std::move(response));
+    reply(done, ListTaskQueuesResponse{queues()});
   });
 }
 

@@ -1,0 +1,89 @@
+// Which things have changed since which commit: what a reader of the event stream, who was here at
+// a commit, has to be told. A thing is in it once, at its last change, since readers are told how
+// things are now. In memory and bounded; whoever was here too long ago begins anew.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <list>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "orchestrator/service/news.h"
+
+namespace permit::service {
+
+// Keys by their last change. The oldest is forgotten when there are too many.
+template <class Key>
+class LatestChanges {
+ public:
+  explicit LatestChanges(std::size_t keys_max) : keys_max_(keys_max) {}
+
+  void note(const Key& key, std::int64_t position) {
+    const auto known = entries_.find(key);
+    if (known != entries_.end()) {
+      known->second->position = position;
+      by_position_.splice(by_position_.end(), by_position_, known->second);
+      return;
+    }
+    by_position_.push_back({position, key});
+    entries_.emplace(key, std::prev(by_position_.end()));
+    if (entries_.size() <= keys_max_) return;
+    complete_since_ = by_position_.front().position;
+    entries_.erase(by_position_.front().key);
+    by_position_.pop_front();
+  }
+
+  bool knows_all_since(std::int64_t position) const { return position >= complete_since_; }
+
+  template <class Visit>
+  void for_each_since(std::int64_t position, Visit visit) const {
+    for (auto it = by_position_.rbegin(); it != by_position_.rend(); ++it) {
+      if (it->position <= position) return;
+      visit(it->key);
+    }
+  }
+
+ private:
+  struct Entry {
+    std::int64_t position = 0;
+    Key key;
+  };
+
+  const std::size_t keys_max_;
+  std::int64_t complete_since_ = 0;  // the last change of a key that was forgotten
+  std::list<Entry> by_position_;
+  std::map<Key, typename std::list<Entry>::iterator> entries_;
+};
+
+class Journal {
+ public:
+  // From the commit at `position` on.
+  explicit Journal(std::int64_t position) : begin_(position), position_(position) {}
+
+  // The commit that was told last.
+  std::int64_t position() const { return position_; }
+  void note(const News& news, std::int64_t position);
+
+  struct Changes {
+    std::map<PoolName, PoolNews> pools;
+    std::set<RunNumber> permits;
+    std::set<RunNumber> runs;  // started or closed
+    bool more_runs = false;    // than are remembered
+  };
+  // nullopt: nobody remembers what came after that.
+  std::optional<Changes> since(std::int64_t position) const;
+
+ private:
+  enum class Aspect { holders, settings, line };
+  using PoolAspect = std::pair<PoolName, Aspect>;
+
+  const std::int64_t begin_;
+  std::int64_t position_;
+  LatestChanges<PoolAspect> pools_{30'000};
+  LatestChanges<RunNumber> permits_{30'000};
+  LatestChanges<RunNumber> runs_{1'000};
+};
+
+}  // namespace permit::service
