@@ -202,6 +202,7 @@ class Server {
     while (service_.run_batch()) io_.poll();
     if (virtual_time_) virtual_time_->step();
     service_.expire_polls(SteadyClock::now());
+    routes_.streams().advance(SteadyClock::now());
     look_for_permit_worker();
   }
 
@@ -255,6 +256,7 @@ class Server {
     SteadyClock::time_point wake = SteadyClock::now() + std::chrono::seconds(1);
     if (const auto deadline = service_.next_poll_deadline()) wake = std::min(wake, *deadline);
     if (const auto beat = manager_.next_beat()) wake = std::min(wake, *beat);
+    if (const auto due = routes_.streams().next_due()) wake = std::min(wake, *due);
     if (virtual_time_) {
       if (virtual_time_->is_advancing()) wake = SteadyClock::now() + std::chrono::milliseconds(1);
     } else {
@@ -271,6 +273,7 @@ class Server {
   void stop() {
     http_.stop_accepting();
     http_.close_idle();
+    routes_.streams().end_all();
     const auto patience = SteadyClock::now() + stop_patience;
     while (SteadyClock::now() < patience) {
       manager_.beat(SteadyClock::now());

@@ -24,11 +24,35 @@ bool would_block(const error_code& error) {
   return error == asio::error::would_block || error == asio::error::try_again;
 }
 
+std::shared_ptr<const std::string> make_last_chunk() {
+  static const auto chunk = std::make_shared<const std::string>("0\r\n\r\n");
+  return chunk;
+}
+
 Response dropped_response() {
   return error_response(500, 13, "REPLY_MISSING", "The server failed to answer this request.");
 }
 
 }  // namespace
+
+class ConnectionStream final : public Stream {
+ public:
+  explicit ConnectionStream(std::shared_ptr<Connection> connection)
+      : connection_(std::move(connection)) {}
+  ~ConnectionStream() override {
+    if (is_open()) connection_->close();
+  }
+
+  bool is_open() const override { return connection_->is_streaming(); }
+  bool is_clear() const override { return connection_->stream_is_clear(); }
+  void send(std::shared_ptr<const std::string> chunk) override {
+    connection_->send(std::move(chunk));
+  }
+  void end() override { connection_->end_stream(); }
+
+ private:
+  const std::shared_ptr<Connection> connection_;
+};
 
 class ConnectionExchange final : public Exchange {
  public:
@@ -47,6 +71,15 @@ class ConnectionExchange final : public Exchange {
     // Destroyed last: the callback may hold the last owner of this exchange.
     const std::function<void()> dropped = std::exchange(on_gone_, nullptr);
     if (Connection* connection = detach()) connection->answer(std::move(response));
+  }
+
+  std::unique_ptr<Stream> stream(Response response) override {
+    ENSURE(!replied_);
+    replied_ = true;
+    const std::function<void()> dropped = std::exchange(on_gone_, nullptr);
+    Connection* connection = detach();
+    if (connection == nullptr || !connection->begin_stream(response)) return nullptr;
+    return std::make_unique<ConnectionStream>(connection->shared_from_this());
   }
 
   void on_gone(std::function<void()> callback) override {
@@ -158,6 +191,7 @@ void Connection::gone_if_unanswered() {
 }
 
 void Connection::on_input(std::string_view bytes) {
+  if (phase_ == Phase::streaming) return;  // nothing that comes behind such a request counts
   if (phase_ == Phase::draining) {
     drained_size_ += bytes.size();
     if (drained_size_ > shared_.limits.drain_bytes_max) close();
@@ -185,7 +219,7 @@ std::size_t Connection::process(std::string_view input) {
     input.remove_prefix(used);
   }
   processing_ = false;
-  const bool finished = phase_ == Phase::draining || phase_ == Phase::closed;
+  const bool finished = phase_ >= Phase::streaming;
   return finished ? size : size - input.size();
 }
 
@@ -269,6 +303,49 @@ void Connection::answer(Response response) {
   keep_unsent(sent, std::move(response.body));
 }
 
+// False if the peer has gone.
+bool Connection::begin_stream(const Response& response) {
+  keep_alive_ = false;
+  auto head = std::make_shared<std::string>();
+  append_stream_head(*head, response);
+  phase_ = Phase::streaming;
+  pending_ = std::string();
+  send(std::move(head));
+  if (phase_ == Phase::streaming && input_ended_) close();
+  return phase_ == Phase::streaming;
+}
+
+void Connection::send(std::shared_ptr<const std::string> chunk) {
+  if (phase_ != Phase::streaming) return;
+  ENSURE(streamed_ == nullptr);
+  streamed_ = std::move(chunk);
+  streamed_size_ = 0;
+  enter(Phase::streaming, shared_.limits.write_time_max);
+  write_streamed();
+}
+
+void Connection::write_streamed() {
+  error_code error;
+  const std::size_t sent = socket_.write_some(asio::buffer(*streamed_) + streamed_size_, error);
+  if (error && !would_block(error)) return close();
+  streamed_size_ += sent;
+  if (sent > 0) enter(Phase::streaming, shared_.limits.write_time_max);
+  if (streamed_size_ == streamed_->size()) {
+    streamed_.reset();
+    return;
+  }
+  socket_.async_wait(Socket::wait_write, [self = shared_from_this()](const error_code&) {
+    if (self->phase_ == Phase::streaming && self->streamed_ != nullptr) self->write_streamed();
+  });
+}
+
+void Connection::end_stream() {
+  if (phase_ != Phase::streaming) return;
+  if (streamed_ == nullptr) send(make_last_chunk());
+  if (streamed_ != nullptr) return close();
+  if (phase_ == Phase::streaming) drain();
+}
+
 void Connection::keep_unsent(std::size_t sent, std::string body) {
   const std::string& head = shared_.output;
   outgoing_ = std::make_unique<Outgoing>();
@@ -332,6 +409,7 @@ void Connection::drain() {
 
 void Connection::sweep(SteadyTime now) {
   if (phase_ == Phase::serving || phase_ == Phase::closed) return;
+  if (phase_ == Phase::streaming && streamed_ == nullptr) return;
   bool late = now >= deadline_;
   if (phase_ == Phase::body && !late) {
     const auto passed = now - (deadline_ - shared_.limits.body_time_max);
@@ -344,7 +422,8 @@ void Connection::sweep(SteadyTime now) {
   if (phase_ == Phase::head || phase_ == Phase::body) {
     return refuse({408, "REQUEST_TOO_SLOW", "The request did not arrive in time."});
   }
-  if (phase_ == Phase::writing) {  // reset, so that the kernel does not keep the unread answer
+  if (phase_ == Phase::writing ||
+      phase_ == Phase::streaming) {  // reset, so that the kernel does not keep the unread answer
     error_code ignored;
     socket_.set_option(asio::socket_base::linger(true, 0), ignored);
   }
@@ -369,6 +448,7 @@ void Connection::abandon() {
   head_reader_.reset();
   incoming_.reset();
   outgoing_.reset();
+  streamed_.reset();
   pending_ = std::string();
 }
 

@@ -6,6 +6,8 @@
 //     ▼ deadline          └─ refused, too slow ──► writing ─────┴─ close ──► draining ──► closed
 //   closed
 //
+// From serving an answer may also go on as a stream: streaming ── close, or the end ──► as above.
+//
 // Reading needs no buffer of its own: it goes through one scratch buffer of the server, and only
 // what cannot be used yet (half a head, pipelined requests) is kept. A parked poll holds none.
 #pragma once
@@ -66,6 +68,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool idle() const { return phase_ == Phase::idle; }
   bool in_flight() const { return exchange_ != nullptr || phase_ == Phase::writing; }
 
+  // A stream's side of it; see Stream.
+  bool is_streaming() const { return phase_ == Phase::streaming; }
+  bool stream_is_clear() const { return streamed_ == nullptr; }
+  void send(std::shared_ptr<const std::string> chunk);
+  void end_stream();
+
   // Closes at once and leaves the list. An unanswered exchange is told that its peer has gone.
   void close();
 
@@ -74,7 +82,16 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
  private:
   friend class ConnectionExchange;
-  enum class Phase : std::uint8_t { idle, head, body, serving, writing, draining, closed };
+  enum class Phase : std::uint8_t {
+    idle,
+    head,
+    body,
+    serving,
+    writing,
+    streaming,
+    draining,
+    closed
+  };
 
   // An answer, or the rest of one, that the kernel did not take at once.
   struct Outgoing {
@@ -101,6 +118,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void dispatch();
 
   void answer(Response response);
+  bool begin_stream(const Response& response);
+  void write_streamed();
   void keep_unsent(std::size_t sent, std::string body);
   void arm_write();
   void on_writable();
@@ -129,8 +148,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::shared_ptr<ConnectionExchange> incoming_;  // while in body
   std::uint64_t body_size_ = 0;
   std::size_t drained_size_ = 0;
-  ConnectionExchange* exchange_ = nullptr;  // while serving; owned by whoever will reply
-  std::unique_ptr<Outgoing> outgoing_;      // while writing
+  ConnectionExchange* exchange_ = nullptr;       // while serving; owned by whoever will reply
+  std::unique_ptr<Outgoing> outgoing_;           // while writing
+  std::shared_ptr<const std::string> streamed_;  // while streaming: what is on its way out
+  std::size_t streamed_size_ = 0;                // of it, what has left
 };
 
 }  // namespace permit::http

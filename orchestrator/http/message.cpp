@@ -54,9 +54,9 @@ std::string_view status_phrase(int status) {
 }
 
 template <class Integer>
-void append_number(std::string& out, Integer number) {
+void append_number(std::string& out, Integer number, int base = 10) {
   std::array<char, 24> digits;
-  const auto result = std::to_chars(digits.data(), digits.data() + digits.size(), number);
+  const auto result = std::to_chars(digits.data(), digits.data() + digits.size(), number, base);
   out.append(digits.data(), result.ptr);
 }
 
@@ -99,6 +99,14 @@ void append_header(std::string& out, std::string_view name, std::string_view val
   out += "\r\n";
 }
 
+void append_status(std::string& out, int status) {
+  out += "HTTP/1.1 ";
+  append_number(out, status);
+  out += ' ';
+  out += status_phrase(status);
+  out += "\r\nServer: permit\r\nX-Content-Type-Options: nosniff\r\n";
+}
+
 }  // namespace
 
 const std::string* Request::header(std::string_view lower_name) const {
@@ -123,14 +131,33 @@ Response error_response(int status, int rpc_code, std::string_view reason,
   return response;
 }
 
+void append_stream_head(std::string& out, const Response& response) {
+  append_status(out, response.status);
+  append_header(out, "Content-Type", response.content_type);
+  out += "Transfer-Encoding: chunked\r\nCache-Control: no-store\r\n";
+  for (const Header& header : response.headers) append_header(out, header.name, header.value);
+  out += "Connection: close\r\n\r\n";
+}
+
+std::shared_ptr<const std::string> make_chunk(std::string_view bytes) {
+  auto chunk = std::make_shared<std::string>();
+  chunk->reserve(bytes.size() + 16);
+  append_number(*chunk, bytes.size(), 16);
+  *chunk += "\r\n";
+  *chunk += bytes;
+  *chunk += "\r\n";
+  return chunk;
+}
+
+std::unique_ptr<Stream> Exchange::stream(Response) {
+  reply(error_response(501, 12, "STREAM_UNAVAILABLE", "This way in has no streams."));
+  return nullptr;
+}
+
 bool status_has_body(int status) { return status != 204 && status != 304; }
 
 void append_response_head(std::string& out, const Response& response, After after) {
-  out += "HTTP/1.1 ";
-  append_number(out, response.status);
-  out += ' ';
-  out += status_phrase(response.status);
-  out += "\r\nServer: permit\r\nX-Content-Type-Options: nosniff\r\n";
+  append_status(out, response.status);
   if (status_has_body(response.status)) {
     append_header(out, "Content-Type", response.content_type);
     out += "Content-Length: ";

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,6 +36,30 @@ struct Response {
   std::vector<Header> headers;
 };
 
+// An answer that goes on until one of the sides ends it, in chunks. Belongs to the server's thread.
+// Destroying it breaks the connection.
+class Stream {
+ public:
+  virtual ~Stream() = default;
+
+  virtual bool is_open() const = 0;   // the peer is there, as far as we know
+  virtual bool is_clear() const = 0;  // the kernel has taken all that was sent
+
+  // A chunk made by make_chunk(), which many streams may share; only while clear. A peer that takes
+  // nothing of it for long is given up.
+  virtual void send(std::shared_ptr<const std::string> chunk) = 0;
+
+  // The last chunk.
+  virtual void end() = 0;
+
+ protected:
+  Stream() = default;
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+};
+
+std::shared_ptr<const std::string> make_chunk(std::string_view bytes);
+
 // One request and its one answer. Whoever holds the shared_ptr owes the answer: if the last one is
 // dropped without it, the peer gets a 500. Belongs to the server's thread.
 class Exchange {
@@ -45,6 +70,10 @@ class Exchange {
 
   // Answers, exactly once. After the peer has gone, or the server was destroyed, it does nothing.
   virtual void reply(Response response) = 0;
+
+  // Answers with a stream, whose head is that of `response`. nullptr: this peer takes none and has
+  // been told so, or it has gone.
+  virtual std::unique_ptr<Stream> stream(Response response);
 
   // `callback` runs at most once, from the event loop and never from inside this call, if the peer
   // closes or resets before the reply. Without a callback a peer that only closed its sending side
@@ -70,6 +99,8 @@ enum class After : std::uint8_t { keep_alive, close };
 // Appends the status line and headers of `response`, to the blank line. Bytes that would break out
 // of a header value are left out.
 void append_response_head(std::string& out, const Response& response, After after);
+// The same for an answer in chunks.
+void append_stream_head(std::string& out, const Response& response);
 
 // 204 and 304 carry neither a body nor its length.
 bool status_has_body(int status);

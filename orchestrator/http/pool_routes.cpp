@@ -31,6 +31,11 @@ Request of_permit(Routes::Call& call) {
   return request;
 }
 
+void check_namespace(const std::string& name) {
+  if (name == "default") return;
+  throw not_found("NAMESPACE_NOT_FOUND", "there is no such namespace; only \"default\" exists");
+}
+
 PoolRequest pool_named(const Routes::Call& call) {
   return {call.variable("namespace"), PoolName(call.variable("pool"))};
 }
@@ -81,6 +86,13 @@ void Routes::add_pool_routes() {
   });
   add("GET", N + "/waiters/{id}/why", [this](Call& call) {
     service_.why({call.variable("namespace"), waiter_id(call)}, call.done<WhyResponse>());
+  });
+  add("GET", N + "/events", [this](Call& call) {
+    call.allow_parameters({"pool", "since"});
+    check_namespace(call.variable("namespace"));
+    const std::string* last = call.exchange->request().header("last-event-id");
+    const std::string since = last != nullptr ? *last : call.parameter("since").value_or("");
+    streams_.open(*call.exchange, PoolName(call.parameter("pool").value_or("")), since);
   });
   add("POST", P + "/acquire", [this](Call& call) {
     constexpr int accepted = 202;  // for a place in line
@@ -163,9 +175,7 @@ DescribeNamespaceResponse the_namespace(const Routes::ServerInfo& info) {
 }
 
 DescribeNamespaceResponse namespace_named(const std::string& name, const Routes::ServerInfo& info) {
-  if (name != "default") {
-    throw not_found("NAMESPACE_NOT_FOUND", "there is no such namespace; only \"default\" exists");
-  }
+  check_namespace(name);
   return the_namespace(info);
 }
 

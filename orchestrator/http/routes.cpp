@@ -155,10 +155,20 @@ bool matches(const std::vector<std::string>& pattern, const std::vector<std::str
   return true;
 }
 
+// Tells this process from the one before and the one after.
+std::string new_instance() {
+  std::string text = std::to_string(service::random_seed());
+  text.resize(std::min<std::size_t>(text.size(), 12));
+  return text;
+}
+
 }  // namespace
 
 Routes::Routes(service::Service& service, service::Reads& reads, RouteOptions options)
-    : service_(service), reads_(reads), options_(std::move(options)) {
+    : service_(service),
+      reads_(reads),
+      options_(std::move(options)),
+      streams_(service, new_instance()) {
   const service::Options& served = service.options();
   info_ = {static_cast<std::int64_t>(served.limits.payload_bytes_max),
            static_cast<std::int64_t>(served.limits.memo_bytes_max), served.retention};

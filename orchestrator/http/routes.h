@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "orchestrator/http/message.h"
+#include "orchestrator/http/streams.h"
 #include "orchestrator/service/reads.h"
 #include "orchestrator/service/service.h"
 
@@ -37,6 +38,9 @@ class Routes {
   };
 
   void handle(const std::shared_ptr<Exchange>& exchange);
+
+  // The open event streams, which the server's loop advances.
+  Streams& streams() { return streams_; }
 
   struct Call;
   using Handler = std::function<void(Call&)>;
@@ -74,6 +78,7 @@ class Routes {
   service::Service& service_;
   service::Reads& reads_;
   RouteOptions options_;
+  Streams streams_;
   ServerInfo info_;
   std::vector<Route> routes_;
 };

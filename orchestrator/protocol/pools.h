@@ -163,7 +163,8 @@ struct PoolInfo {
   Time oldest_wait{};               // since when the first who waits has waited; absent: nobody
   // How holds ended in the last 24 hours. After a restart from the ledger's last 20,000 holds.
   std::vector<OutcomeCount> last_day;
-  bool partial = false;  // in the event stream: `slots` has only those that changed
+  // In the event stream: `slots` has only those that changed, and `changes` are as they were.
+  bool partial = false;
 };
 BOOST_DESCRIBE_STRUCT(PoolInfo, (),
                       (pool, capacity, held, waiting, configured, drained, order, rate, alert,

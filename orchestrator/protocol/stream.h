@@ -44,7 +44,7 @@ BOOST_DESCRIBE_STRUCT(RunChange, (),
                        parent_workflow_id))
 
 struct StreamSnapshot {
-  std::int64_t seq = 0;
+  Count seq;  // of the commit that it shows
   Time now{};
   std::string version;
   std::string instance;  // of the server's process
@@ -58,7 +58,7 @@ BOOST_DESCRIBE_STRUCT(StreamSnapshot, (),
                       (seq, now, version, instance, pools, lines, holds, queues, alerts))
 
 struct StreamChanges {
-  std::int64_t seq = 0;
+  Count seq;
   Time now{};
   std::vector<PoolInfo> pools;
   std::vector<PoolName> removed;

@@ -38,7 +38,7 @@ void Service::add_queue_alerts(std::vector<Alert>& alerts) {
   for (const Matching::QueueKey& key : matching_.queues()) {
     const TaskQueueInfo queue = queue_info(key);
     if (!is_set(queue.oldest_task)) continue;
-    const Time recently = std::max(now_, clock_.now()) - std::chrono::seconds(70);
+    const Time recently = time() - std::chrono::seconds(70);
     if (!matching_.pollers(key, recently).empty()) continue;
     const bool permits =
         key.type == TaskQueueType::workflow && key.name == options_.limits.permit_queue;
@@ -59,7 +59,7 @@ void Service::add_queue_alerts(std::vector<Alert>& alerts) {
 }
 
 void Service::add_pool_alerts(const Pools::Pool& pool, std::vector<Alert>& alerts) {
-  const Time now = std::max(now_, clock_.now());
+  const Time now = time();
   const std::string name = pool.name.value;
   if (const auto& belief = pool.settings.alert) {
     Alert mismatch = alert("capacity_mismatch", "warning", belief->at);

@@ -132,7 +132,8 @@ class Service {
 
   // --- Watching; between batches, of what is committed. `only`: one pool; empty: all. ---
   std::int64_t position() const { return journal_.position(); }
-  StreamSnapshot snapshot(const PoolName& only);
+  Time time() const { return std::max(now_, clock_.now()); }
+  StreamSnapshot snapshot(const PoolName& only);  // but for queues and alerts
   // nullopt: too long ago to be remembered; begin with a snapshot.
   std::optional<StreamChanges> changes_since(std::int64_t position, const PoolName& only);
   std::vector<TaskQueueInfo> queues();

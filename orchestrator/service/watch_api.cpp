@@ -133,8 +133,8 @@ PoolLine Service::line_info(const Pools::Pool& pool) {
 
 StreamSnapshot Service::snapshot(const PoolName& only) {
   StreamSnapshot snapshot;
-  snapshot.seq = position();
-  snapshot.now = std::max(now_, clock_.now());
+  snapshot.seq = Count{position()};
+  snapshot.now = time();
   snapshot.version = version;
   Change change(parts_, now_);
   for (const auto& [name, pool] : pools_.all()) {
@@ -145,8 +145,6 @@ StreamSnapshot Service::snapshot(const PoolName& only) {
     const auto& holds = recent_holds_.of(name);
     snapshot.holds.insert(snapshot.holds.end(), holds.begin(), holds.end());
   }
-  snapshot.queues = queues();
-  snapshot.alerts = alerts();
   return snapshot;
 }
 
@@ -154,8 +152,8 @@ std::optional<StreamChanges> Service::changes_since(std::int64_t since, const Po
   auto changed = journal_.since(since);
   if (!changed) return std::nullopt;
   StreamChanges told;
-  told.seq = position();
-  told.now = std::max(now_, clock_.now());
+  told.seq = Count{position()};
+  told.now = time();
   Change change(parts_, now_);
   std::map<PoolName, std::set<SlotName>> slots;
   for (const RunNumber number : changed->permits) {
@@ -184,6 +182,7 @@ std::optional<StreamChanges> Service::changes_since(std::int64_t since, const Po
     }
     PoolInfo info = pool_summary(*pool);
     info.partial = true;
+    info.changes.clear();  // as they were
     for (const SlotSetting& slot : pool->settings.slots) {
       if (slots[name].contains(slot.slot)) info.slots.push_back(slot_info(change, *pool, slot));
     }
