@@ -20,10 +20,11 @@ class Events:
     def __init__(self, server, query="", last=None):
         self.connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
         headers = {"Last-Event-ID": last} if last else {}
+        self.connection.connect()
+        self.socket = self.connection.sock
         self.connection.request("GET", f"{NAMESPACE}/events{query}", headers=headers)
         self.response = self.connection.getresponse()
-        check(self.response.status == 200, f"{self.response.status} {self.response.read()}")
-        self.socket = self.connection.sock
+        check(self.response.status == 200, f"the stream is answered with {self.response.status}")
         self.messages = []
         self.ended = False
         self.last = last
@@ -208,7 +209,8 @@ def joins_what_comes_fast():
                 client.release("permit:gpu:0", granted["token"])
                 cycles += 1
             took = time.monotonic() - began
-            eventually(lambda: len(events.holds()) == cycles, f"{cycles} holds, each told")
+            closed = lambda: {h["fence"] for h in events.holds() if h["state"] == "closed"}
+            eventually(lambda: len(closed()) == cycles, f"{cycles} holds, each told")
             changes = len(events.named("changes"))
             check(changes <= took * 10 + 5, f"{changes} messages in {took:.1f} s")
             check(cycles > 3 * changes, f"{cycles} cycles in {changes} messages")
@@ -218,13 +220,14 @@ def a_slow_reader_skips_to_how_things_are():
     with Server() as server:
         client = server.client()
         client.set_pool("big", capacity=512)
-        slow = socket.create_connection(("127.0.0.1", server.port))
-        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        for number in range(8):
+            client.acquire("big", str(number), count=64, holder=f"job-{number}-" + "x" * 60)
+        slow = socket.socket()
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+        slow.connect(("127.0.0.1", server.port))
         slow.sendall(f"GET {NAMESPACE}/events HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
         with Events(server) as quick:
             quick.wait("snapshot")
-            for number in range(512):
-                client.acquire("big", str(number), holder=f"job-{number}-" + "x" * 60)
             for round in range(30):  # more than any buffer between us takes
                 client.post("/pools/big/drain", {"reason": f"round {round}"})
                 time.sleep(0.11)  # a message to each reader
@@ -327,7 +330,7 @@ def a_model_kept_by_messages_equals_the_server():
             check(truth == told, f"SEED={SEED} {name}:\n{truth}\n{told}")
             waiters = [w["id"] for w in client.get(f"/pools/{name}/waiters").get("waiters", [])]
             line = [w["id"] for w in model.lines.get(name, {}).get("waiters", [])]
-            check(waiters == line, f"SEED={SEED} line of {name}: {waiters} {line}")
+            check(waiters[:50] == line, f"SEED={SEED} line of {name}: {waiters} {line}")
         missing = closed - model.closed
         check(not missing and len(closed) > 20, f"SEED={SEED} holds not told: {missing}")
 
