@@ -1,7 +1,8 @@
 // The page's one clock: whatever counts on the page is told the server's time once a second.
 // Nothing is done for elements that are gone or while nobody looks.
 
-const watched = new Map();  // element -> what to do with it
+const watched = new Map();  // element -> {action, missed: ticks for which it was not on the page}
+const missed_max = 2;       // it may be given to the clock a little before it is put there
 let now = () => Date.now();
 let timer = 0;
 
@@ -9,10 +10,13 @@ function tick() {
   timer = 0;
   if (document.hidden) return;
   const time = now();
-  for (const [element, action] of watched) {
-    if (element.isConnected) action(time, element);
-    else if (element.clock_connected) watched.delete(element);
-    element.clock_connected = element.isConnected;
+  for (const [element, entry] of watched) {
+    if (element.isConnected) {
+      entry.missed = 0;
+      entry.action(time, element);
+    } else if (++entry.missed > missed_max) {
+      watched.delete(element);
+    }
   }
   schedule();
 }
@@ -33,7 +37,7 @@ export function start_clock(server_now) {
 // Calls action(now, element) at once and each second, as long as the element is on the page. One
 // action per element: the last one given.
 export function each_second(element, action) {
-  watched.set(element, action);
+  watched.set(element, {action, missed: 0});
   action(now(), element);
   return element;
 }

@@ -11,7 +11,8 @@ export function show_dialog({title, content}) {
 // Asks, and resolves to what `act` returned, or to null if it was canceled.
 //   content   what the reader should know: an element, or a function that makes it
 //   fields    [{name, label, value, hint, type: "text"|"number"|"textarea"|"select", required, options,
-//              pattern, min, max, check(value) -> what is wrong, if anything}]
+//              maxlength, check(value) -> what is wrong, if anything, needed() -> whether it is shown}]
+//              A label may be a function. Both are asked again when the content is refreshed.
 //   submit    the word on the button; danger: true makes it red
 //   act       async (values) -> result. While it runs, the dialog waits; what it throws is shown in
 //             the dialog, which stays open. The error may have `refresh`: content put in place of
@@ -73,7 +74,7 @@ export function ask({title, content, fields = [], submit, cancel = "Cancel", dan
     });
     document.body.append(dialog);
     dialog.showModal();
-    (inputs[0] ?? {focus: () => go.focus()}).focus();
+    (inputs.find((input) => !input.element.hidden) ?? go).focus();
   });
 }
 
@@ -116,6 +117,7 @@ class Field {
     this.#problem = h("p", {class: "problem", id: `${id}-problem`});
     this.element = h("div", {class: "field"}, this.#label, this.#input,
       hint && h("p", {class: "hint", id: `${id}-hint`}, hint), this.#problem);
+    this.element.hidden = field.needed?.() === false;
   }
 
   get name() {
@@ -129,6 +131,7 @@ class Field {
   }
 
   check() {
+    if (this.element.hidden) return true;
     const {required, check} = this.#field;
     const wrong = required && this.value === "" ? "This is needed." : check?.(this.value) ?? "";
     this.#problem.textContent = wrong;
@@ -136,10 +139,12 @@ class Field {
     return wrong === "";
   }
 
-  // After what the dialog is about has changed: a word of confirmation is asked for anew.
+  // After what the dialog is about has changed: what confirmed the old is not a confirmation.
   renew() {
-    if (!this.#field.confirms) return;
-    put(this.#label, made(this.#field.label));
+    const {label, needed} = this.#field;
+    if (!needed) return;
+    put(this.#label, made(label));
     this.#input.value = "";
+    this.element.hidden = !needed();
   }
 }

@@ -17,7 +17,7 @@ export function show_menu(anchor, label, items) {
           item.act();
         }}, item.label))));
   menu.addEventListener("keydown", (event) => on_key(event, menu));
-  document.body.append(menu);
+  document.getElementById("main").append(menu);
   open_menu = {menu, anchor};
   anchor.setAttribute("aria-expanded", "true");
   if (menu.showPopover) menu.showPopover();
@@ -36,11 +36,11 @@ function close_menu(back = false) {
   else document.querySelector("h1")?.focus({preventScroll: true});
 }
 
-// A click elsewhere closes the menu, and so does scrolling, which would leave it behind.
+// A click elsewhere closes the menu; it follows its element when the page scrolls.
 document.addEventListener("pointerdown", ({target}) => {
   if (open_menu && !open_menu.menu.contains(target) && !open_menu.anchor.contains(target)) close_menu();
 });
-addEventListener("scroll", () => close_menu(open_menu?.menu.contains(document.activeElement)));
+addEventListener("scroll", () => open_menu && place(open_menu.menu, open_menu.anchor), {passive: true});
 addEventListener("hashchange", () => close_menu());
 
 // Below the element and within the window; above it if there is more room.
@@ -72,11 +72,12 @@ function on_key(event, menu) {
 // A button that opens a menu; `items()` says what is in it at that time.
 export function menu_button(label, content, items, properties = {}) {
   const button = h("button", {type: "button", "aria-haspopup": "menu", "aria-expanded": "false",
-    "aria-label": label, ...properties, onclick: () => show_menu(button, label, items())}, content);
+    "aria-label": label, ...properties, onclick: () => open()}, content);
+  const open = () => show_menu(button, button.getAttribute("aria-label"), items());
   button.addEventListener("keydown", (event) => {
     if (event.key !== "ArrowDown") return;
     event.preventDefault();
-    show_menu(button, label, items());
+    open();
   });
   return button;
 }

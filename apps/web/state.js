@@ -50,7 +50,7 @@ export class State {
   }
 
   // One message of the stream.
-  apply(event, data) {
+  apply(event, data = {}) {
     if (data.now) this.#correct_clock(Date.parse(data.now));
     let changed;
     if (event === "snapshot") changed = this.#replace(data);

@@ -89,10 +89,7 @@ function watch(page, origin) {
 
 // What axe-core finds wrong, as text; the whole page or what `scope` selects.
 export async function axe_problems(page, scope) {
-  await page.addScriptTag({content: await readFile(axe_source, "utf8")}).catch(() => undefined);
-  if (!await page.evaluate(() => "axe" in globalThis)) {  // the policy forbids it: go around
-    await page.evaluate(await readFile(axe_source, "utf8"));
-  }
+  await page.evaluate(await readFile(axe_source, "utf8"));  // which no policy of the page forbids
   const result = await page.evaluate((where) => globalThis.axe.run(where ?? document, {
     runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
   }), scope);
@@ -197,14 +194,15 @@ const types = {".html": "text/html; charset=utf-8", ".js": "text/javascript; cha
 // Serves the page's files with the policy of the real server, one event stream, and `answer`:
 // an async function ({method, path, query, body}) -> [status, object] or undefined, for the rest.
 // Has origin; send(event, data) to all streams (changes get their seq and now); streams, a count;
-// requests, what was asked of the API; pings: false silences it; snapshot, what new streams are
-// told; cut(): ends all streams; refuse: true turns streams away.
+// requests, what was asked of the API; snapshot, what new streams are told; silent: true lets
+// streams be opened but tells them nothing; refuse: true turns them away; cut() ends them.
 export async function fixture_site(t, snapshot, answer = async () => undefined) {
   const open = new Set();
-  const site = {snapshot, requests: [], pings: true, refuse: false, skew: 0, get streams() {
-    return open.size;
-  }, streams_ever: 0};
-  const now = () => new Date(Date.now() + site.skew).toISOString();
+  const site = {snapshot, requests: [], silent: false, refuse: false, streams_ever: 0,
+    get streams() {
+      return open.size;
+    }};
+  const now = () => new Date().toISOString();
   const write = (response, event, data, id) => response.write(
     `event: ${event}\n${id === undefined ? "" : `id: ${id}\n`}data: ${JSON.stringify(data)}\n\n`);
   site.send = (event, data) => {
@@ -213,7 +211,7 @@ export async function fixture_site(t, snapshot, answer = async () => undefined) 
   };
   site.cut = () => open.forEach((response) => response.destroy());
   const ping = setInterval(() => {
-    if (site.pings) open.forEach((response) => write(response, "ping", {now: now()}));
+    if (!site.silent) open.forEach((response) => write(response, "ping", {now: now()}));
   }, 2_000);
   const stream = (request, response) => {
     if (site.refuse) {
@@ -224,7 +222,7 @@ export async function fixture_site(t, snapshot, answer = async () => undefined) 
     site.last_event_id = request.headers["last-event-id"];
     response.writeHead(200, {"Content-Type": "text/event-stream", "Cache-Control": "no-store"});
     response.write("retry: 1000\n\n");
-    write(response, "snapshot", {...site.snapshot, now: now()}, site.snapshot.seq);
+    if (!site.silent) write(response, "snapshot", {...site.snapshot, now: now()}, site.snapshot.seq);
     open.add(response);
     response.on("close", () => open.delete(response));
   };
@@ -269,6 +267,14 @@ async function body_of(request) {
 // An error as the server answers it.
 export function refusal(code, reason, message) {
   return {code, message, details: [{"@type": "type.googleapis.com/google.rpc.ErrorInfo", reason, domain: "permit"}]};
+}
+
+// What has the focus: "H1 Pools".
+export function focused(page) {
+  return page.evaluate(() => {
+    const {tagName, ariaLabel, textContent} = document.activeElement;
+    return `${tagName} ${ariaLabel ?? textContent.slice(0, 80)}`;
+  });
 }
 
 // Waits until condition() holds, and returns what it returned.
