@@ -47,7 +47,8 @@ export async function start_chromium(t, {hosts = []} = {}) {
 const browsers = new Map();  // test -> its browser
 
 // Opens the page. options: hash; width, height, dark, reduced_motion; browser, context (to share);
-// prepare(page): before anything is loaded; origin: instead of the site's own.
+// prepare(page): before anything is loaded; origin: instead of the site's own. Returns when there is
+// something to see and the stream is live; with wait: false at once.
 export async function open_page(t, site, hash = "#/pools", options = {}) {
   const {width = 1280, height = 800, dark = false, prepare} = options;
   let {context} = options;
@@ -63,6 +64,9 @@ export async function open_page(t, site, hash = "#/pools", options = {}) {
   watch(page, options.origin ?? site.origin);
   if (prepare) await prepare(page);
   await page.goto(`${options.origin ?? site.origin}/${hash}`);
+  if (options.wait === false) return page;
+  await page.waitForFunction(() => document.documentElement.dataset.live === "live" &&
+    document.querySelector("#main .page > *"));
   return page;
 }
 

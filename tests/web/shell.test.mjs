@@ -143,7 +143,7 @@ test("the theme is kept, in all tabs", async (t) => {
 test("the keyboard reaches pages, filter and help", async (t) => {
   const site = await fixture_site(t, lab());
   const page = await open_page(t, site);
-  await page.getByText("● live").waitFor();
+  await page.getByRole("heading", {name: "gpu-pool"}).waitFor();
   await page.keyboard.press("/");
   assert.equal(await focused(page), "INPUT Filter by pool, slot or holder");
   await page.keyboard.type("rig-a");
