@@ -181,7 +181,7 @@ export function hold_for_maintenance(context, pool, slot) {
 }
 
 export function change_capacity(context, pool) {
-  const names = (pool.slots ?? []).filter((slot) => !slot.leaving).map((slot) => slot.slot);
+  const names = pool.slots.filter((slot) => !slot.leaving).map((slot) => slot.slot);
   const numbered = names.every((name, i) => name === String(i));
   const field = numbered ?
     {name: "capacity", type: "number", label: "Capacity", value: String(names.length), required: true,
@@ -226,6 +226,11 @@ function kept_tokens() {
   } catch {
     return {};
   }
+}
+
+// Whether the hold was taken here, so that it is given back rather than taken away.
+export function is_own(hold) {
+  return hold.fence in kept_tokens();
 }
 
 function keep_token(fence, token) {

@@ -85,7 +85,7 @@ export function standing_of(slot, pool_drained) {
 // How many slots stand how.
 export function count_slots(pool) {
   const counts = {held: 0, free: 0, drained: 0};
-  for (const slot of pool.slots ?? []) {
+  for (const slot of pool.slots) {
     if (slot.permit) counts.held++;
     else if (slot.drained || pool.drained || slot.leaving) counts.drained++;
     else counts.free++;

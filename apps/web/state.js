@@ -30,12 +30,12 @@ export class State {
     return this.closed.get(pool) ?? [];
   }
   slot(pool, slot) {
-    return this.pools.get(pool)?.slots?.find((known) => known.slot === slot);
+    return this.pools.get(pool)?.slots.find((known) => known.slot === slot);
   }
   // Every open hold.
   open_holds() {
     return this.sorted_pools().flatMap((pool) =>
-      (pool.slots ?? []).map((slot) => slot.permit).filter(Boolean));
+      pool.slots.map((slot) => slot.permit).filter(Boolean));
   }
 
   // listener(changed) after each message that brought something; returns how to stop. `changed` has
@@ -80,7 +80,7 @@ export class State {
     this.loaded = true;
     Object.assign(this, {seq: data.seq ?? 0, version: data.version ?? "",
       instance: data.instance ?? "", queues: data.queues ?? [], alerts: data.alerts ?? []});
-    this.pools = new Map((data.pools ?? []).map((pool) => [pool.pool, pool]));
+    this.pools = new Map((data.pools ?? []).map((pool) => [pool.pool, merged(undefined, pool)]));
     this.lines = new Map((data.lines ?? []).map((line) => [line.pool, line]));
     this.closed = new Map();
     this.workflows = new Map();
@@ -145,10 +145,10 @@ export class State {
 
 // A partial pool has only those slots that changed.
 function merged(known, pool) {
-  if (!pool.partial || !known) return pool;
+  if (!pool.partial || !known) return {...pool, slots: pool.slots ?? []};
   const news = new Map((pool.slots ?? []).map((slot) => [slot.slot, slot]));
   const {partial, ...rest} = pool;
-  return {...rest, slots: (known.slots ?? []).map((slot) => news.get(slot.slot) ?? slot)};
+  return {...rest, slots: known.slots.map((slot) => news.get(slot.slot) ?? slot)};
 }
 
 // 2 before 10.

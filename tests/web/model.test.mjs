@@ -50,6 +50,14 @@ test("a partial pool changes only the slots it has", () => {
   assert.deepEqual([...told[1].keys], ["pools", "pool:gpu-pool"]);
 });
 
+test("a pool without slots is a pool", () => {
+  const state = new State();
+  state.apply("snapshot", {seq: 1, pools: [{pool: "empty"}]});
+  state.apply("changes", {seq: 2, pools: [{pool: "new"}]});
+  assert.deepEqual(state.sorted_pools().map((known) => [known.pool, known.slots]), [["empty", []], ["new", []]]);
+  assert.deepEqual(state.open_holds(), []);
+});
+
 test("pools come and go, lines and queues and alerts are replaced whole", () => {
   const {state, told} = loaded();
   state.apply("changes", {seq: 2, removed: ["lab-rig"], pools: [pool("new", [{slot: "0"}])],

@@ -196,7 +196,7 @@ test("every action asks for a reason, and tells who and why", async (t) => {
   site.send("changes", {pools: [pool("gpu-pool", [...gpu.slots.slice(0, 3), {slot: "3", permit: own}])]});
   await page.getByText("operator ana").waitFor();
   await page.getByRole("button", {name: "Actions on gpu-pool slot 3"}).click();
-  await page.getByRole("menuitem", {name: "Release by force…"}).click();
+  await page.getByRole("menuitem", {name: "Release…"}).click();
   await page.getByRole("dialog").getByRole("button", {name: "Release"}).click();
   await page.getByRole("dialog").waitFor({state: "hidden"});
   assert.deepEqual([site.requests.at(-1).path, site.requests.at(-1).body], ["/permits/permit:gpu-pool:3/release", {token: "secret"}]);

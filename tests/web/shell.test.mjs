@@ -82,6 +82,16 @@ for (const [where, host] of [["this machine", "127.0.0.1"], ["a plain host name"
   });
 }
 
+test("whoever goes elsewhere and comes back finds the page live", async (t) => {
+  const site = await fixture_site(t, lab());
+  const page = await open_page(t, site);
+  await page.goto("about:blank");
+  await page.goBack();
+  await page.getByText("● live").waitFor();
+  await page.getByRole("heading", {name: "gpu-pool"}).waitFor();
+  assert.equal(site.streams, 1);
+});
+
 test("where there is no shared worker, the tab reads the stream itself", async (t) => {
   const site = await fixture_site(t, lab());
   const page = await open_page(t, site, "#/pools", {prepare: (early) => early.addInitScript(() => {
@@ -196,4 +206,34 @@ test("an upgraded server asks for the page to be loaded again", async (t) => {
   await page.getByText("The server has been upgraded to 9.9.9.").waitFor();
   await page.getByRole("button", {name: "Reload this page"}).click();
   await page.getByText("● live").waitFor();
+});
+
+test("words on every colour have a contrast of 4.5 : 1 or more", async (t) => {
+  const page = await open_page(t, await fixture_site(t, lab()));
+  for (const theme of ["light", "dark"]) {
+    await page.getByLabel("Theme").selectOption(theme);
+    const poor = await page.evaluate(() => {
+      const probe = document.body.appendChild(document.createElement("p"));
+      const luminance = (color) => {
+        const [r, g, b] = color.match(/[\d.]+/g).map((part) => part / 255).map((part) =>
+          (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4));
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+      };
+      const contrast = (ink, paper) => {
+        probe.style.setProperty("color", ink);
+        probe.style.setProperty("background-color", paper);
+        const {color, backgroundColor} = getComputedStyle(probe);
+        const [a, b] = [luminance(color), luminance(backgroundColor)].sort((x, y) => y - x);
+        return (a + 0.05) / (b + 0.05);
+      };
+      const pairs = ["bg", "card", "raised", "sunk", "expired-bg", "danger-bg", "held-bg"].flatMap((paper) =>
+        [["fg", paper], ...(paper === "danger-bg" ? [] : [["dim", paper]])]);
+      for (const name of ["held", "released", "expired", "closed", "forced", "danger"]) pairs.push([name, `${name}-bg`], [name, "card"]);
+      for (const paper of ["bg", "card", "sunk", "raised"]) pairs.push(["link", paper]);
+      pairs.push(["on-accent", "accent"]);
+      return pairs.map(([ink, paper]) => [ink, paper, contrast(`var(--${ink})`, `var(--${paper})`)])
+        .filter(([, , ratio]) => ratio < 4.5);
+    });
+    assert.deepEqual(poor, [], theme);
+  }
 });

@@ -1,5 +1,5 @@
 // What can be done with a slot or a pool, as menus.
-import {cancel_holder, change_capacity, drain, hold_for_maintenance, release, terminate_holder,
+import {cancel_holder, change_capacity, drain, hold_for_maintenance, is_own, release, terminate_holder,
   undrain} from "../actions.js";
 import {copy_text, run_link} from "../dom.js";
 
@@ -21,7 +21,7 @@ export function slot_items(context, pool, slot) {
     slot.drained ? {label: "Undrain the slot…", act: () => undrain(context, pool, slot)} :
       !slot.leaving && {label: "Drain the slot…", act: () => drain(context, pool, slot)},
     permit && null,
-    permit && {label: "Release by force…", dangerous: true, act: () => release(context, permit)},
+    permit && {label: is_own(permit) ? "Release…" : "Release by force…", dangerous: true, act: () => release(context, permit)},
     of_workflow && {label: "Terminate the holder…", dangerous: true, act: () => terminate_holder(context, permit)},
   ].filter((item) => item === null || item);
 }
