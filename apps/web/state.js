@@ -143,12 +143,12 @@ export class State {
   }
 }
 
-// A partial pool has only those slots that changed.
+// A partial pool has only those slots that changed, and the changes by hand are as they were.
 function merged(known, pool) {
   if (!pool.partial || !known) return {...pool, slots: pool.slots ?? []};
   const news = new Map((pool.slots ?? []).map((slot) => [slot.slot, slot]));
   const {partial, ...rest} = pool;
-  return {...rest, slots: known.slots.map((slot) => news.get(slot.slot) ?? slot)};
+  return {...rest, changes: known.changes, slots: known.slots.map((slot) => news.get(slot.slot) ?? slot)};
 }
 
 // 2 before 10.

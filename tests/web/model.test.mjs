@@ -41,12 +41,13 @@ test("a snapshot replaces everything", () => {
 test("a partial pool changes only the slots it has", () => {
   const {state, told} = loaded();
   const before = state.slot("gpu-pool", "0");
-  const {slots, ...rest} = state.pools.get("gpu-pool");
+  const {slots, changes, ...rest} = state.pools.get("gpu-pool");
   const news = {slot: "3", permit: hold("gpu-pool", "3")};
   state.apply("changes", {seq: 2, pools: [{...rest, held: 4, partial: true, slots: [news]}]});
   assert.equal(state.slot("gpu-pool", "0"), before);
   assert.equal(state.slot("gpu-pool", "3"), news);
   assert.equal(state.pools.get("gpu-pool").held, 4);
+  assert.equal(state.pools.get("gpu-pool").changes, changes);
   assert.deepEqual([...told[1].keys], ["pools", "pool:gpu-pool"]);
 });
 
