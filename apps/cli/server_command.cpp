@@ -152,6 +152,7 @@ class Server {
   http::RouteOptions route_options(const ServerOptions& options) {
     http::RouteOptions routes;
     if (!options.database.empty()) routes.store = options.database;
+    routes.page_directory = options.page_directory;
     routes.warning = [this] { return unserved_ ? std::string(unserved_text) : std::string(); };
     if (virtual_time_) {
       routes.advance = [this](const AdvanceRequest& request, service::Done<AdvanceResponse> done) {
@@ -313,8 +314,8 @@ void print_where_things_are(const ServerOptions& options, std::uint16_t port) {
             << (options.is_dev
                     ? "  development server: no authentication, bound to " + options.address
                     : "  server")
-            << "\n\nAPI              " << url << "\nMetrics          " << url
-            << "/metrics\nStore            " << store << "\n";
+            << "\n\nPage             " << url << "/\nAPI              " << url
+            << "\nMetrics          " << url << "/metrics\nStore            " << store << "\n";
   if (options.virtual_time) std::cout << "Time             virtual: POST /api/v1/test/advance\n";
   std::cout << "Workers          "
             << (options.permit_worker && !options.virtual_time

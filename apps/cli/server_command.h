@@ -20,6 +20,7 @@ struct ServerOptions {
   bool permit_worker = true;  // inside the server; not with virtual time
   std::string permit_queue = "permits";
   std::vector<SetPoolRequest> pools;  // set at each start
+  std::string page_directory;         // serve the page from there; empty: from the binary
   bool demo_pool = false;             // "demo" with 4 slots, unless there is one
 };
 

@@ -39,7 +39,9 @@ std::vector<Flag> shared_flags() {
       {"permit-queue", 0, ValueType::text, "NAME",
        "the task queue that permits are on ($PERMIT_QUEUE, else permits)"},
       {"no-permit-worker", 0, ValueType::none, "",
-       "leave permits to a worker elsewhere: permit worker start"}};
+       "leave permits to a worker elsewhere: permit worker start"},
+      {"ui-asset-path", 0, ValueType::text, "DIR",
+       "serve the page from this directory, to work on it (from the binary)", Completes::file}};
 }
 
 // Flags over the file, the file over defaults.
@@ -55,6 +57,7 @@ ServerOptions options_of(const Session& session) {
   if (options.retention < 1s) throw UsageError("--retention: at least 1s");
   options.permit_queue = arguments.text_or("permit-queue", options.permit_queue);
   if (arguments.has("no-permit-worker")) options.permit_worker = false;
+  options.page_directory = arguments.text_or("ui-asset-path", "");
   options.database = arguments.text_or("db-filename", options.database);
   return options;
 }

@@ -139,7 +139,7 @@ namespace {
 std::vector<std::string> segments_of(const std::string& pattern) {
   std::vector<std::string> segments;
   std::size_t at = 1;
-  while (at <= pattern.size()) {
+  while (at < pattern.size()) {
     const std::size_t end = std::min(pattern.find('/', at), pattern.size());
     segments.push_back(pattern.substr(at, end - at));
     at = end + 1;
@@ -148,7 +148,10 @@ std::vector<std::string> segments_of(const std::string& pattern) {
 }
 
 bool matches(const std::vector<std::string>& pattern, const std::vector<std::string>& segments) {
-  if (pattern.size() != segments.size()) return false;
+  const bool takes_rest = !pattern.empty() && pattern.back().ends_with("...}");
+  if (takes_rest ? segments.size() < pattern.size() : segments.size() != pattern.size()) {
+    return false;
+  }
   for (std::size_t i = 0; i < pattern.size(); ++i) {
     if (!is_variable(pattern[i]) && pattern[i] != segments[i]) return false;
   }
@@ -168,7 +171,8 @@ Routes::Routes(service::Service& service, service::Reads& reads, RouteOptions op
     : service_(service),
       reads_(reads),
       options_(std::move(options)),
-      streams_(service, new_instance()) {
+      streams_(service, new_instance()),
+      assets_(options_.page_directory) {
   const service::Options& served = service.options();
   info_ = {static_cast<std::int64_t>(served.limits.payload_bytes_max),
            static_cast<std::int64_t>(served.limits.memo_bytes_max), served.retention};
@@ -179,6 +183,7 @@ Routes::Routes(service::Service& service, service::Reads& reads, RouteOptions op
   add_pool_routes();
   add_pool_rpcs();
   add_server_routes();
+  add_page_routes();
 }
 
 Routes::~Routes() = default;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "orchestrator/http/assets.h"
 #include "orchestrator/http/message.h"
 #include "orchestrator/http/streams.h"
 #include "orchestrator/service/reads.h"
@@ -17,6 +18,8 @@ namespace permit::http {
 struct RouteOptions {
   // What the server says its data is in: a file, or "memory".
   std::string store = "memory";
+  // The directory that the page is served from; empty: as it is in the binary.
+  std::string page_directory;
   // Present with --virtual-time only: moves the clock; see AdvanceRequest.
   std::function<void(AdvanceRequest, service::Done<AdvanceResponse>)> advance;
   // Whether the server is ready to serve; and if not, why.
@@ -61,6 +64,7 @@ class Routes {
   void add_pool_rpcs();
   void add_server_routes();
   void add_server_info_routes();
+  void add_page_routes();
   void history(Call& call, GetWorkflowExecutionHistoryRequest request);
   void acquire(Call& call, AcquireRequest request, int waiting_status);
   void server_status(Call& call);
@@ -79,6 +83,7 @@ class Routes {
   service::Reads& reads_;
   RouteOptions options_;
   Streams streams_;
+  Assets assets_;
   ServerInfo info_;
   std::vector<Route> routes_;
 };

@@ -46,7 +46,7 @@ def start_dev_says_where_things_are():
         [BINARY, "server", "start-dev", "--port", "0"], env=environment(), text=True,
         stdout=subprocess.PIPE,
     )
-    text = "".join(server.stdout.readline() for _ in range(11))
+    text = "".join(server.stdout.readline() for _ in range(12))
     ready = time.monotonic() - began
     port = re.search(r":(\d+)", text)[1]
     permit("pool", "list", PERMIT_ADDRESS=f"127.0.0.1:{port}")
@@ -54,6 +54,7 @@ def start_dev_says_where_things_are():
     check(server.wait(10) == 0, "a graceful stop is exit 0")
     same(text, """permit 0.1.0  development server: no authentication, bound to 127.0.0.1
 
+Page             http://127.0.0.1:9/
 API              http://127.0.0.1:9
 Metrics          http://127.0.0.1:9/metrics
 Store            in memory (gone on exit; keep it with --db-filename dev.db)

@@ -1,0 +1,33 @@
+// The routes of the operator's page.
+#include "orchestrator/http/call.h"
+
+namespace permit::http {
+
+void Routes::add_page_routes() {
+  const auto file = [this](Call& call, const std::vector<std::string>& segments) {
+    auto response = assets_.answer(call.exchange->request(), segments);
+    if (!response) throw not_found("ROUTE_NOT_FOUND", "there is nothing at this path");
+    call.exchange->reply(std::move(*response));
+  };
+  const auto index = [file](Call& call) { file(call, {"index.html"}); };
+  const auto asset = [file](Call& call) {
+    file(call, {call.segments.begin() + 1, call.segments.end()});
+  };
+  // Browsers ask for it by themselves, and would show an error to whoever looks for real ones.
+  const auto icon = [this](Call& call) {
+    auto response = assets_.answer(call.exchange->request(), {"favicon.ico"});
+    if (!response) response = assets_.answer(call.exchange->request(), {"favicon.svg"});
+    if (!response) {
+      response.emplace();
+      response->status = 204;
+    }
+    call.exchange->reply(std::move(*response));
+  };
+  for (const char* method : {"GET", "HEAD"}) {
+    add(method, "/", index);
+    add(method, "/assets/{path...}", asset);
+    add(method, "/favicon.ico", icon);
+  }
+}
+
+}  // namespace permit::http

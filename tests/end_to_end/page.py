@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+"""The page's files come out of the binary as they are in apps/web, and out of a directory no other
+file does. What the page shows is in tests/web."""
+
+import gzip
+import os
+import socket
+import subprocess
+
+from support import BINARY, REPOSITORY, Server, check, directory, run
+
+TYPES = {".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8",
+         ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml", ".png": "image/png",
+         ".ico": "image/x-icon"}
+GUARDS = {
+    "Content-Security-Policy":
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+        "img-src 'self' data:; worker-src 'self'; base-uri 'none'; form-action 'none'; "
+        "frame-ancestors 'none'",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-cache",
+    "Vary": "Accept-Encoding",
+}
+
+
+def get(client, target, method="GET", **headers):
+    headers = {name.replace("_", "-"): value for name, value in headers.items()}
+    return client.raw(method, target, headers=headers)
+
+
+def check_file(client, target, path):
+    """The answers to everything that a browser may ask of one file."""
+    bytes_of_file = path.read_bytes()
+    status, head, body = get(client, target)
+    check((status, body) == (200, bytes_of_file), f"{target}: {status}, {len(body)} bytes")
+    check(head["Content-Type"] == TYPES.get(path.suffix, "application/octet-stream"),
+          f"{target}: {head}")
+    check("Content-Encoding" not in head, f"{target} is compressed, unasked")
+    for name, value in GUARDS.items():
+        check(head.get_all(name) == [value], f"{target}: {name}: {head.get_all(name)}")
+    tags = {head["ETag"]}
+    for accepted in ("gzip", "br, gzip;q=0.5", "gzip, deflate, br, zstd"):
+        status, zipped, body = get(client, target, Accept_Encoding=accepted)
+        if zipped["Content-Encoding"] == "gzip":
+            check(len(body) < len(bytes_of_file), f"{target} has grown")
+            body = gzip.decompress(body)
+            check(zipped["ETag"] != head["ETag"], f"{target}: other bytes, the same tag")
+        tags.add(zipped["ETag"])
+        check((status, body) == (200, bytes_of_file), f"{target} with {accepted}: {status}")
+    status, refused, _ = get(client, target, Accept_Encoding="gzip;q=0, br")
+    check("Content-Encoding" not in refused, f"{target}: gzip, which was refused")
+    for tag in (head["ETag"], "W/" + head["ETag"], f'"other", {head["ETag"]}', "*"):
+        status, again, body = get(client, target, If_None_Match=tag)
+        check((status, body) == (304, b"") and again["ETag"] == head["ETag"], f"{target} {tag}")
+        check(again["Vary"] == "Accept-Encoding", again)
+    check(get(client, target, If_None_Match='"other"')[0] == 200, f"{target} has changed")
+    status, only, body = get(client, target, "HEAD")
+    check((status, body) == (200, b""), f"HEAD {target}: {status} {body}")
+    check(int(only["Content-Length"]) == len(bytes_of_file), f"HEAD {target}: {only}")
+    return len(tags) > 1
+
+
+def the_binary_has_every_file():
+    page = REPOSITORY / "apps/web"
+    files = sorted(file for file in page.rglob("*") if file.is_file())
+    with Server() as server:
+        client = server.client()
+        zipped = sum(check_file(client, f"/assets/{file.relative_to(page)}", file) for file in files)
+        if (page / "index.html").exists():
+            check_file(client, "/", page / "index.html")
+        else:
+            check(get(client, "/")[0] == 404, "there is no page")
+        check(zipped > 0 or not files, "nothing is compressed")
+        check(get(client, "/favicon.ico")[0] in (200, 204), "an error in each browser's console")
+        for target in ("/assets", "/assets/", "/assets/none.js", "/assets/../README.md",
+                       "/assets/%2e%2e/README.md", "/index.html"):
+            check(get(client, target)[0] == 404, target)
+        for method in ("POST", "PUT", "DELETE"):
+            status, head, _ = client.raw(method, "/")
+            check(status == 405 and head["Allow"] == "GET, HEAD", f"{method} /: {status} {head}")
+        print(f"    {len(files)} files, {zipped} of them compressed")
+
+
+def make_page(root):
+    page = root / "page"
+    (page / "pages").mkdir(parents=True)
+    (page / "index.html").write_text("<!doctype html><title>trial</title>")
+    (page / "pages" / "pools.js").write_text("export {};\n")
+    (page / "with space.txt").write_text("spaced")
+    (page / ".secret").write_text("hidden")
+    (root / "outside.txt").write_text("outside")
+    (root / "outside").mkdir()
+    (root / "outside" / "file.txt").write_text("outside")
+    (page / "link.txt").symlink_to(root / "outside.txt")
+    (page / "link").symlink_to(root / "outside")
+    (page / "absolute.txt").symlink_to("/etc/passwd")
+    os.mkfifo(page / "pipe.txt")
+    return page
+
+
+def a_directory_is_read_anew():
+    page = make_page(directory() / "anew")
+    with Server(None, "--ui-asset-path", str(page)) as server:
+        client = server.client()
+        check_file(client, "/", page / "index.html")
+        check_file(client, "/assets/pages/pools.js", page / "pages" / "pools.js")
+        check(get(client, "/assets/with%20space.txt")[2] == b"spaced", "a space")
+        old = get(client, "/")[1]["ETag"]
+        (page / "index.html").write_text("<!doctype html><title>better</title>")
+        status, head, body = get(client, "/", If_None_Match=old)
+        check((status, b"better" in body) == (200, True) and head["ETag"] != old, "not read anew")
+        check(get(client, "/favicon.ico")[0] == 204, "no icon is no error")
+        (page / "favicon.svg").write_text("<svg/>")
+        check(get(client, "/favicon.ico")[1]["Content-Type"] == "image/svg+xml", "the icon")
+        (page / "index.html").unlink()
+        check(get(client, "/")[0] == 404, "it is gone")
+
+
+def nothing_outside_of_the_directory_is_served():
+    page = make_page(directory() / "outside")
+    outside = [
+        "../outside.txt", "%2e%2e/outside.txt", "..%2foutside.txt", "%2e%2e%2foutside.txt",
+        "..%5coutside.txt", "pages/../../outside.txt", "pages/..%2f..%2foutside.txt",
+        "....//outside.txt", "./index.html", "%2e/index.html", "//etc/passwd", "%2fetc%2fpasswd",
+        str(page), str(page).replace("/", "%2f") + "%2findex.html", "link.txt", "link/file.txt",
+        "absolute.txt", ".secret", "pages", "pages/", "pages/.", "index.html/", "pipe.txt",
+        "index.html%00.js", "index.html%00", "%c0%ae%c0%ae/outside.txt", "%252e%252e/outside.txt",
+        "x" * 300, "pages/" * 200,
+    ]
+    with Server(None, "--ui-asset-path", str(page)) as server:
+        client = server.client()
+        for path in outside:
+            status, _, body = get(client, f"/assets/{path}")
+            check(status in (400, 404), f"{path}: {status} {body[:80]}")
+            check(b"outside" not in body and b"root:" not in body, f"{path}: {body[:80]}")
+        with socket.create_connection(("127.0.0.1", server.port)) as raw:  # as no library sends it
+            raw.sendall(b"GET /assets/..\\outside.txt HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            check(raw.recv(100).startswith(b"HTTP/1.1 400 "), "a backslash")
+        check_file(client, "/assets/index.html", page / "index.html")
+        print(f"    {len(outside)} ways out, none is open")
+
+
+def a_directory_that_is_none_is_refused():
+    for none in ("/nowhere", str(REPOSITORY / "README.md")):
+        done = subprocess.run([BINARY, "server", "start-dev", "--port", "0", "--ui-asset-path", none],
+                              capture_output=True, text=True, timeout=20)
+        check(done.returncode == 1, done)
+        check(done.stderr == f"permit: --ui-asset-path: there is no directory {none}\n", done.stderr)
+
+
+run(the_binary_has_every_file, a_directory_is_read_anew,
+    nothing_outside_of_the_directory_is_served, a_directory_that_is_none_is_refused)
