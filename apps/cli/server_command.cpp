@@ -147,6 +147,7 @@ class Server {
     http::Server::Options http;
     http.address = options.address;
     http.port = options.port;
+    http.limits.allowed_hosts = options.allowed_hosts;
     return http;
   }
   http::RouteOptions route_options(const ServerOptions& options) {
@@ -306,7 +307,9 @@ class Server {
 };
 
 void print_where_things_are(const ServerOptions& options, std::uint16_t port) {
-  const std::string url = "http://" + options.address + ":" + std::to_string(port);
+  const bool is_v6 = options.address.find(':') != std::string::npos;
+  const std::string url = "http://" + (is_v6 ? "[" + options.address + "]" : options.address) +
+                          ":" + std::to_string(port);
   const std::string store = options.database.empty()
                                 ? "in memory (gone on exit; keep it with --db-filename dev.db)"
                                 : options.database;

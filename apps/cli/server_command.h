@@ -14,7 +14,8 @@ struct ServerOptions {
   bool is_dev = false;  // start-dev: says what to try
   std::string address = "127.0.0.1";
   std::uint16_t port = 7376;
-  std::string database;  // empty: in memory, gone on exit
+  std::vector<std::string> allowed_hosts;  // names of the server besides localhost and address
+  std::string database;                    // empty: in memory, gone on exit
   bool virtual_time = false;
   Duration retention = std::chrono::hours(72);
   bool permit_worker = true;  // inside the server; not with virtual time

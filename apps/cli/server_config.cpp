@@ -42,6 +42,16 @@ class Reader {
     }
     throw UsageError(place_of(path_, node) + ": " + key + " must be a \"text\"");
   }
+  std::vector<std::string> texts(const std::string& key, const std::string& example,
+                                 const toml::node& node) const {
+    const toml::array* list = node.as_array();
+    if (list == nullptr) {
+      throw UsageError(place_of(path_, node) + ": " + key + " must be a list: " + example);
+    }
+    std::vector<std::string> result;
+    for (const toml::node& one : *list) result.push_back(text(key, one));
+    return result;
+  }
   bool flag(const std::string& key, const toml::node& node) const {
     if (const auto value = node.value_exact<bool>()) return *value;
     throw UsageError(place_of(path_, node) + ": " + key + " must be true or false");
@@ -54,6 +64,13 @@ class Reader {
     const std::string place = place_of(path_, node);
     if (key == "listen") {
       parse_listen(place + ": listen", text(key, node), options_);
+    } else if (key == "allowed_hosts") {
+      for (const std::string& host : texts(key, R"(["permit.example.com"])", node)) {
+        if (host.empty() || host.find_first_of(":/ ") != std::string::npos) {
+          throw UsageError(place + ": allowed_hosts has names without http:// and port");
+        }
+        options_.allowed_hosts.push_back(host);
+      }
     } else if (key == "database") {
       options_.database = text(key, node);
     } else if (key == "retention") {
@@ -66,8 +83,9 @@ class Reader {
     } else if (key == "permit_worker") {
       options_.permit_worker = flag(key, node);
     } else {
-      unknown_key(place, "setting of the server", key,
-                  {"listen", "database", "retention", "permit_queue", "permit_worker"});
+      unknown_key(
+          place, "setting of the server", key,
+          {"listen", "allowed_hosts", "database", "retention", "permit_queue", "permit_worker"});
     }
   }
 
@@ -97,10 +115,8 @@ class Reader {
       }
       pool.capacity = static_cast<std::int32_t>(*number);
     } else if (key == "slots") {
-      pool.slots.emplace();
-      const toml::array* names = node.as_array();
-      if (names == nullptr) throw UsageError(place + ": slots must be a list: [\"a\", \"b\"]");
-      for (const toml::node& slot : *names) pool.slots->emplace_back(text(key, slot));
+      const auto names = texts(key, R"(["a", "b"])", node);
+      pool.slots.emplace(names.begin(), names.end());
     } else if (key == "devices") {
       pool.devices.emplace();
       for (const auto& [slot, device] : table_at(path_, "devices", node)) {

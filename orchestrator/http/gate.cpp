@@ -96,13 +96,20 @@ bool is_allowed_host(std::string_view host, const Limits& limits) {
                      [host](const std::string& name) { return equals_ignoring_case(host, name); });
 }
 
-bool is_allowed_origin(std::string_view origin, const Limits& limits) {
-  const std::size_t scheme_end = origin.find("://");
-  if (scheme_end == std::string_view::npos) return false;  // "null" among others
-  const std::string_view scheme = origin.substr(0, scheme_end);
-  if (scheme != "http" && scheme != "https") return false;
-  const std::optional<std::string_view> host = host_of(origin.substr(scheme_end + 3));
-  return host && is_allowed_host(*host, limits);
+std::string_view without_port(std::string_view authority, std::string_view port) {
+  if (authority.ends_with(port)) authority.remove_suffix(port.size());
+  return authority;
+}
+
+// Whether a page of that origin came from the very host and port that it asks now. Another port of
+// this machine is another program's page. Over https a proxy is in front.
+bool is_own_origin(std::string_view page, std::string_view host) {
+  for (const auto& [scheme, port] : {std::pair("http://", ":80"), std::pair("https://", ":443")}) {
+    if (!page.starts_with(scheme)) continue;
+    page.remove_prefix(std::string_view(scheme).size());
+    return equals_ignoring_case(without_port(page, port), without_port(host, port));
+  }
+  return false;
 }
 
 bool is_json(std::string_view content_type) {
@@ -266,19 +273,10 @@ bool HeadReader::take_header(std::string_view line) {
 }
 
 HeadReader::Known HeadReader::known_header(std::string_view lower_name) {
-  static constexpr std::array<std::string_view, known_count> names = {"authorization",
-                                                                      "connection",
-                                                                      "content-encoding",
-                                                                      "content-length",
-                                                                      "content-type",
-                                                                      "expect",
-                                                                      "host",
-                                                                      "origin",
-                                                                      "sec-fetch-site",
-                                                                      "te",
-                                                                      "trailer",
-                                                                      "transfer-encoding",
-                                                                      "upgrade"};
+  static constexpr std::array<std::string_view, known_count> names = {
+      "authorization",  "connection", "content-encoding", "content-length",    "content-type",
+      "expect",         "host",       "origin",           "sec-fetch-dest",    "sec-fetch-mode",
+      "sec-fetch-site", "te",         "trailer",          "transfer-encoding", "upgrade"};
   const auto* found = std::find(names.begin(), names.end(), lower_name);
   return static_cast<Known>(found - names.begin());
 }
@@ -334,19 +332,37 @@ bool HeadReader::check_host() {
   if (!name) return refuse(400, "HOST_INVALID", "Exactly one Host header with a host is needed.");
   if (is_allowed_host(*name, limits_)) return true;
   return refuse(421, "HOST_NOT_ALLOWED",
-                "This server does not answer for that host; allow the name in its configuration.");
+                "This server does not answer for that host; allow the name with allowed_hosts in "
+                "its configuration.");
 }
 
-// Another site's page may be open in a browser on this machine: it can send, so it must not write.
+// Another site's page may be open in a browser on this machine: it can send, so it must not write,
+// hold a poll open, or learn from how long an answer takes. Programs send none of these headers.
 bool HeadReader::check_browser() {
-  const std::string& method = head_.request.method;
-  if (method != "POST" && method != "PUT" && method != "DELETE") return true;
   const std::string* page = value_of(origin);
   const std::string* site = value_of(sec_fetch_site);
-  const bool foreign = (page != nullptr && !is_allowed_origin(*page, limits_)) ||
-                       (site != nullptr && equals_ignoring_case(*site, "cross-site"));
-  if (!foreign) return true;
-  return refuse(403, "ORIGIN_NOT_ALLOWED", "A page of another site may not change anything here.");
+  const bool own_site = site != nullptr && equals_ignoring_case(*site, "same-origin");
+  // "none" is somebody at the address bar. A page that sends no referrer may have to call itself
+  // null; then only the browser's own word on the site says that it is ours.
+  const bool site_ok =
+      site == nullptr || own_site || equals_ignoring_case(*site, "none") || follows_link();
+  const bool page_ok = page == nullptr || is_own_origin(*page, *value_of(host)) ||
+                       (own_site && equals_ignoring_case(*page, "null"));
+  if (site_ok && page_ok) return true;
+  return refuse(
+      403, "ORIGIN_NOT_ALLOWED",
+      "A page of another origin may not use this server (a proxy must pass Host on as it came).");
+}
+
+// Whether somebody opens this in a window of its own: the page that had the link sees nothing of
+// it.
+bool HeadReader::follows_link() const {
+  const std::string& method = head_.request.method;
+  const std::string* mode = value_of(sec_fetch_mode);
+  const std::string* destination = value_of(sec_fetch_dest);
+  return (method == "GET" || method == "HEAD") && mode != nullptr &&
+         equals_ignoring_case(*mode, "navigate") && destination != nullptr &&
+         equals_ignoring_case(*destination, "document");
 }
 
 bool HeadReader::check_body() {

@@ -86,6 +86,8 @@ class HeadReader {
     expect,
     host,
     origin,
+    sec_fetch_dest,
+    sec_fetch_mode,
     sec_fetch_site,
     te,
     trailer,
@@ -113,6 +115,7 @@ class HeadReader {
   bool check_framing();
   bool check_host();
   bool check_browser();
+  bool follows_link() const;
   bool check_body();
   bool check_expectation();
   const std::string* value_of(Known known) const;

@@ -7,7 +7,7 @@ import os
 import socket
 import subprocess
 
-from support import BINARY, REPOSITORY, Server, check, directory, run
+from support import BINARY, NAMESPACE, REPOSITORY, Server, check, directory, run
 
 TYPES = {".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8",
          ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml", ".png": "image/png",
@@ -144,6 +144,35 @@ def nothing_outside_of_the_directory_is_served():
         print(f"    {len(outside)} ways out, none is open")
 
 
+def a_proxy_may_have_a_name_of_its_own():
+    config = directory() / "server.toml"
+    config.write_text('[server]\nallowed_hosts = ["permit.example.com"]\n')
+    page = make_page(directory() / "named")
+    pools = NAMESPACE + "/pools"
+    with Server(None, "--config", str(config), "--ui-asset-path", str(page)) as server:
+        client = server.client()
+        own = f"http://127.0.0.1:{server.port}"
+        for host, origin, wanted in (
+            ("permit.example.com", "https://permit.example.com", 200),
+            ("permit.example.com:8443", "https://permit.example.com:8443", 200),
+            ("localhost:7400", "http://localhost:7400", 200),  # a tunnel
+            (f"127.0.0.1:{server.port}", own, 200),
+            ("permit.example.com", own, 403),
+            (f"127.0.0.1:{server.port}", "http://127.0.0.1:3000", 403),
+            (f"127.0.0.1:{server.port}", "null", 403),
+            ("evil.example.com", "http://evil.example.com", 421),
+        ):
+            for method, target, body in (("GET", "/", None), ("GET", pools, None),
+                                         ("PUT", pools + "/gpu", '{"capacity": 1}')):
+                headers = {"Host": host, "Origin": origin, "Content-Type": "application/json"}
+                status, head, answer = client.raw(method, target, body, headers)
+                check(status == wanted, f"{method} {target} of {origin} at {host}: {status} {answer}")
+                check(not any(name.lower().startswith("access-control") for name in head), head)
+        status, head, _ = get(client, pools, "OPTIONS", Origin="http://localhost:3000",
+                              Access_Control_Request_Method="PUT")
+        check(status == 403, f"a preflight: {status} {head}")
+
+
 def a_directory_that_is_none_is_refused():
     for none in ("/nowhere", str(REPOSITORY / "README.md")):
         done = subprocess.run([BINARY, "server", "start-dev", "--port", "0", "--ui-asset-path", none],
@@ -153,4 +182,5 @@ def a_directory_that_is_none_is_refused():
 
 
 run(the_binary_has_every_file, a_directory_is_read_anew,
-    nothing_outside_of_the_directory_is_served, a_directory_that_is_none_is_refused)
+    nothing_outside_of_the_directory_is_served, a_proxy_may_have_a_name_of_its_own,
+    a_directory_that_is_none_is_refused)

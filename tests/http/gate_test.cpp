@@ -319,20 +319,132 @@ TEST_CASE("a body is JSON, not encoded and not too large") {
   CHECK(post("Expect: 100-continue\r\nContent-Length: 4194305\r\n") == "413 BODY_TOO_LARGE");
 }
 
-TEST_CASE("a page of another site may read nothing useful and write nothing") {
-  const std::string refused = "403 ORIGIN_NOT_ALLOWED";
-  check_all({{"Origin: https://evil\r\n", refused},
-             {"Origin: null\r\n", refused},
-             {"Origin: file://\r\n", refused},
-             {"Origin: ftp://localhost\r\n", refused},
-             {"Origin: http://localhost@evil\r\n", refused},
-             {"Origin: http://localhost/\r\n", refused},
-             {"Sec-Fetch-Site: cross-site\r\n", refused},
-             {"Origin: http://localhost:7171\r\nSec-Fetch-Site: same-origin\r\n", "200"},
-             {"Origin: https://permit.example\r\n", "200"},
-             {"Origin: http://[::1]:7171\r\n", "200"}},
-            post);
-  CHECK(get("Sec-Fetch-Site: cross-site\r\n") == "200");
+// What a browser says of a request by itself; no page can change it.
+std::string fetched(const std::string& site, const std::string& mode = "cors",
+                    const std::string& destination = "empty") {
+  return "Sec-Fetch-Site: " + site + "\r\nSec-Fetch-Mode: " + mode +
+         "\r\nSec-Fetch-Dest: " + destination + "\r\n";
+}
+
+std::string verdict_at(const std::string& method, const std::string& host,
+                       const std::string& headers) {
+  const std::string type = method == "POST" || method == "PUT" || method == "DELETE"
+                               ? "Content-Type: application/json\r\n"
+                               : "";
+  return verdict_on(method + " / HTTP/1.1\r\nHost: " + host + "\r\n" + type + headers + "\r\n");
+}
+
+constexpr const char* methods[] = {"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"};
+const std::string refused = "403 ORIGIN_NOT_ALLOWED";
+
+TEST_CASE("a page of another origin is refused, whatever it asks") {
+  for (const std::string method : methods) {
+    CAPTURE(method);
+    check_all(
+        {{"Origin: https://evil\r\n", refused},
+         {"Origin: http://evil:7171\r\n", refused},
+         {"Origin: null\r\n", refused},
+         {"Origin: \r\n", refused},
+         {"Origin: file://\r\n", refused},
+         {"Origin: ftp://localhost:7171\r\n", refused},
+         {"Origin: HTTP://localhost:7171\r\n", refused},
+         {"Origin: localhost:7171\r\n", refused},
+         {"Origin: http://localhost:7171@evil\r\n", refused},
+         {"Origin: http://evil@localhost:7171\r\n", refused},
+         {"Origin: http://localhost:7171/\r\n", refused},
+         {"Origin: http://localhost:7171 http://evil\r\n", refused},
+         {"Origin: http://localhost:7171.evil\r\n", refused},
+         {"Origin: chrome-extension://localhost:7171\r\n", refused},
+         // Another program's page on this very machine.
+         {"Origin: http://localhost:3000\r\n", refused},
+         {"Origin: http://localhost\r\n", refused},
+         {"Origin: https://localhost\r\n", refused},
+         {"Origin: http://localhost:71710\r\n", refused},
+         {"Origin: http://127.0.0.1:7171\r\n", refused},
+         {"Origin: http://[::1]:7171\r\n", refused},
+         {"Origin: http://permit.example:7171\r\n", refused},
+         {fetched("cross-site"), refused},
+         {fetched("same-site"), refused},
+         {fetched("cross-site", "no-cors", "image"), refused},
+         {fetched("cross-site", "no-cors", "script"), refused},
+         {fetched("cross-site", "navigate", "iframe"), refused},
+         {fetched("same-site", "navigate", "embed"), refused},
+         {fetched("never-heard-of"), refused},
+         {"Sec-Fetch-Site: cross-site\r\n", refused},
+         {"Sec-Fetch-Site: \r\n", refused},
+         // What the two headers say must agree.
+         {"Origin: http://evil\r\n" + fetched("same-origin"), refused},
+         {"Origin: http://evil\r\n" + fetched("none"), refused},
+         {"Origin: null\r\n" + fetched("none"), refused},
+         {"Origin: null\r\n" + fetched("cross-site"), refused},
+         {"Origin: http://localhost:7171\r\n" + fetched("cross-site"), refused},
+         {fetched("same-origin") + fetched("cross-site"), "400 HEADER_REPEATED"}},
+        [&](const std::string& headers) { return verdict_at(method, "localhost:7171", headers); });
+  }
+}
+
+TEST_CASE("the server's own page may ask everything, through a tunnel or a proxy too") {
+  for (const std::string method : methods) {
+    CAPTURE(method);
+    check_all(
+        {{"", "200"},
+         {"Origin: http://localhost:7171\r\n", "200"},
+         {"Origin: https://localhost:7171\r\n", "200"},
+         {"Origin: http://LOCALHOST:7171\r\n", "200"},
+         {fetched("same-origin"), "200"},
+         {fetched("Same-Origin"), "200"},
+         {fetched("none"), "200"},
+         {fetched("same-origin", "same-origin", "sharedworker"), "200"},
+         {"Origin: http://localhost:7171\r\n" + fetched("same-origin"), "200"},
+         {"Origin: null\r\n" + fetched("same-origin"), "200"}},  // it sends no referrer
+        [&](const std::string& headers) { return verdict_at(method, "localhost:7171", headers); });
+  }
+  check_all({{"localhost:7400|http://localhost:7400", "200"},
+             {"127.0.0.1:7376|http://127.0.0.1:7376", "200"},
+             {"[::1]:7376|http://[::1]:7376", "200"},
+             {"localhost|http://localhost", "200"},
+             {"localhost:80|http://localhost", "200"},
+             {"permit.example|https://permit.example", "200"},
+             {"permit.example:443|https://permit.example", "200"},
+             {"permit.example:443|http://permit.example", refused},
+             {"permit.example:80|https://permit.example", refused},
+             {"127.0.0.1:7376|https://permit.example", refused},  // a proxy that hides its name
+             {"evil|http://evil", "421 HOST_NOT_ALLOWED"},  // a name that leads here: rebinding
+             {"evil:7376|http://localhost:7376", "421 HOST_NOT_ALLOWED"}},
+            [](const std::string& text) {
+              const std::size_t bar = text.find('|');
+              return verdict_at("POST", text.substr(0, bar),
+                                "Origin: " + text.substr(bar + 1) + "\r\n");
+            });
+}
+
+TEST_CASE("a link on another site leads here, and does nothing else") {
+  for (const std::string site : {"cross-site", "same-site"}) {
+    const std::string followed = fetched(site, "navigate", "document");
+    for (const std::string method : {"GET", "HEAD"}) {
+      CHECK(verdict_at(method, "localhost:7171", followed) == "200");
+      CHECK(verdict_at(method, "localhost:7171", "Origin: http://evil\r\n" + followed) == refused);
+      CHECK(verdict_at(method, "localhost:7171", "Origin: null\r\n" + followed) == refused);
+    }
+    for (const std::string method : {"POST", "PUT", "DELETE"}) {  // a form
+      CHECK(verdict_at(method, "localhost:7171", followed) == refused);
+    }
+  }
+  CHECK(verdict_at("GET", "localhost:7171", "Sec-Fetch-Site: cross-site\r\n") == refused);
+  CHECK(verdict_at("TRACE", "localhost:7171", "") == "405 METHOD_NOT_ALLOWED");
+}
+
+TEST_CASE("what a form can send is refused even if a browser says nothing of its page") {
+  for (const std::string type :
+       {"application/x-www-form-urlencoded", "multipart/form-data; boundary=b", "text/plain",
+        "text/plain; application/json", "application/json, text/plain", ""}) {
+    for (const std::string length : {"0", "2"}) {
+      CAPTURE(type);
+      CHECK(verdict_on_request("POST / HTTP/1.1", "Content-Type: " + type +
+                                                      "\r\nContent-Length: " + length + "\r\n") ==
+            "415 CONTENT_TYPE_UNSUPPORTED");
+    }
+  }
 }
 
 TEST_CASE("Connection: close and Expect are told to the server") {
@@ -355,7 +467,7 @@ const std::vector<std::string> valid_requests = {
     "GET /v1/workflows?query=a%20b HTTP/1.1\r\nHost: localhost:7171\r\nAccept: */*\r\n\r\n",
     "POST /v1/workflows/x HTTP/1.1\r\nHost: [::1]:80\r\nContent-Type: application/json\r\n"
     "Content-Length: 17\r\nAuthorization: Bearer abc\r\nConnection: keep-alive\r\n\r\n",
-    "DELETE /a HTTP/1.1\r\nHost: permit.example\r\nOrigin: http://localhost\r\n"
+    "DELETE /a HTTP/1.1\r\nHost: permit.example\r\nOrigin: http://permit.example\r\n"
     "Sec-Fetch-Site: same-origin\r\nExpect: 100-continue\r\n\r\n",
 };
 
