@@ -11,6 +11,7 @@
 
 #include "orchestrator/http/message.h"
 #include "orchestrator/http/routes.h"
+#include "orchestrator/protocol/ensure.h"
 #include "orchestrator/protocol/json.h"
 
 namespace permit::http {
@@ -20,7 +21,7 @@ void reply_error(Exchange& exchange, const Error& error);
 struct Routes::Call {
   std::shared_ptr<Exchange> exchange;
   std::vector<std::string> segments;
-  const std::vector<std::string>* pattern = nullptr;  // of the route
+  const Route* route = nullptr;
   std::vector<std::pair<std::string, std::string>> query;
   PayloadForm form = PayloadForm::shorthand;
   bool pretty = false;
@@ -32,12 +33,13 @@ struct Routes::Call {
   std::optional<std::string> parameter(const std::string& name) const;
   std::int32_t integer(const std::string& name) const;
   bool flag(const std::string& name) const;
-  // Refuses parameters that are not among these.
-  void allow_parameters(const std::vector<std::string>& names) const;
+  // Refuses parameters that the route's Doc does not have.
+  void check_parameters() const;
 
   // The body as a request. Throws Error.
   template <class Request>
   Request body() const {
+    ENSURE(route->doc.body().index == typeid(Request));
     check_content_type();
     return read_json<Request>(exchange->request().body);
   }
@@ -46,6 +48,7 @@ struct Routes::Call {
   // Answers with the struct, or with the error.
   template <class Response>
   service::Done<Response> done() const {
+    ENSURE(route->doc.has_answer<Response>());
     return [exchange = exchange, form = form](service::Result<Response> result) {
       if (const auto* error = std::get_if<Error>(&result)) {
         reply_error(*exchange, *error);
@@ -61,11 +64,11 @@ struct Routes::Call {
 // An RPC: a POST of its request message, in the long form. Of Temporal's service, unless the name
 // has the service in it.
 template <class Request, class Response>
-void Routes::rpc(const std::string& name,
+void Routes::rpc(const std::string& name, const std::string& summary,
                  void (service::Service::*method)(Request, service::Done<Response>)) {
   const bool is_temporal = name.find('/') == std::string::npos;
   add("POST", (is_temporal ? "/temporal.api.workflowservice.v1.WorkflowService/" : "/") + name,
-      [this, method](Call& call) {
+      Doc(summary).takes<Request>().template answers<Response>(), [this, method](Call& call) {
         call.form = PayloadForm::long_form;
         (service_.*method)(call.body<Request>(), call.done<Response>());
       });

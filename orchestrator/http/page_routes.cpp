@@ -24,9 +24,16 @@ void Routes::add_page_routes() {
     call.exchange->reply(std::move(*response));
   };
   for (const char* method : {"GET", "HEAD"}) {
-    add(method, "/", index);
-    add(method, "/assets/{path...}", asset);
-    add(method, "/favicon.ico", icon);
+    add(method, "/", Doc("The operator's page").sends("text/html; charset=utf-8").refuses({404}),
+        index);
+    add(method, "/assets/{path...}",
+        Doc("A file of the page; its path may have more than one segment")
+            .sends("*/*")
+            .sends("", 304, "As you have it")
+            .refuses({404}),
+        asset);
+    add(method, "/favicon.ico",
+        Doc("The icon of the page").sends("*/*").sends("", 204, "There is none"), icon);
   }
 }
 

@@ -1,7 +1,9 @@
 // Permit's own routes: pools, lines, holders that are not workflows; and the server's.
 #include "orchestrator/http/call.h"
 #include "orchestrator/http/metrics.h"
+#include "orchestrator/http/openapi.h"
 #include "orchestrator/protocol/json_writer.h"
+#include "orchestrator/protocol/stream.h"
 #include "orchestrator/protocol/version.h"
 
 namespace permit::http {
@@ -54,95 +56,163 @@ Fence waiter_id(const Routes::Call& call) {
 
 void Routes::add_pool_routes() {
   const std::string P = N + "/pools/{pool}";
-  add("GET", N + "/pools", [this](Call& call) {
-    call.allow_parameters({});
-    service_.list_pools({call.variable("namespace")}, call.done<ListPoolsResponse>());
-  });
-  add("GET", P, [this](Call& call) {
-    call.allow_parameters({});
-    service_.describe_pool(pool_named(call), call.done<PoolInfo>());
-  });
-  add("PUT", P, [this](Call& call) {
-    service_.set_pool(of_pool<SetPoolRequest>(call), call.done<PoolInfo>());
-  });
+  add("GET", N + "/pools",
+      Doc("All pools, with their slots and who holds them").answers<ListPoolsResponse>(),
+      [this](Call& call) {
+        service_.list_pools({call.variable("namespace")}, call.done<ListPoolsResponse>());
+      });
+  add("GET", P, Doc("A pool, with its slots and who holds them").answers<PoolInfo>().refuses({404}),
+      [this](Call& call) { service_.describe_pool(pool_named(call), call.done<PoolInfo>()); });
+  add("PUT", P, Doc("Make a pool, or change it").takes<SetPoolRequest>().answers<PoolInfo>(),
+      [this](Call& call) {
+        service_.set_pool(of_pool<SetPoolRequest>(call), call.done<PoolInfo>());
+      });
   add("DELETE", P,
+      Doc("Remove a pool that nobody uses").answers<EmptyResponse>().refuses({404, 409}),
       [this](Call& call) { service_.delete_pool(pool_named(call), call.done<EmptyResponse>()); });
-  add("POST", P + "/drain", [this](Call& call) {
-    service_.drain(of_pool<DrainRequest>(call), service::Pools::Drain::on, call.done<PoolInfo>());
-  });
-  add("POST", P + "/undrain", [this](Call& call) {
-    service_.drain(of_pool<DrainRequest>(call), service::Pools::Drain::off, call.done<PoolInfo>());
-  });
-  add("GET", P + "/waiters", [this](Call& call) {
-    call.allow_parameters({});
-    service_.list_waiters(pool_named(call), call.done<ListWaitersResponse>());
-  });
-  add("DELETE", N + "/waiters/{id}", [this](Call& call) {
-    call.allow_parameters({"identity", "reason"});
-    service_.remove_waiter(
-        {call.variable("namespace"), waiter_id(call), call.parameter("identity").value_or(""),
-         call.parameter("reason").value_or("")},
-        call.done<EmptyResponse>());
-  });
-  add("GET", N + "/waiters/{id}/why", [this](Call& call) {
-    service_.why({call.variable("namespace"), waiter_id(call)}, call.done<WhyResponse>());
-  });
-  add("GET", N + "/events", [this](Call& call) {
-    call.allow_parameters({"pool", "since"});
-    check_namespace(call.variable("namespace"));
-    const std::string* last = call.exchange->request().header("last-event-id");
-    const std::string since = last != nullptr ? *last : call.parameter("since").value_or("");
-    streams_.open(*call.exchange, PoolName(call.parameter("pool").value_or("")), since);
-  });
-  add("POST", P + "/acquire", [this](Call& call) {
-    constexpr int accepted = 202;  // for a place in line
-    acquire(call, of_pool<AcquireRequest>(call), accepted);
-  });
-  add("GET", N + "/permits/{id}", [this](Call& call) {
-    call.allow_parameters({"runId"});
-    service_.describe_permit({call.variable("namespace"), WorkflowId(call.variable("id")),
-                              RunId(call.parameter("runId").value_or(""))},
-                             call.done<PermitInfo>());
-  });
-  add("POST", N + "/permits/{id}/renew", [this](Call& call) {
-    service_.renew(of_permit<HolderRequest>(call), call.done<RenewResponse>());
-  });
-  add("POST", N + "/permits/{id}/release", [this](Call& call) {
-    service_.release(of_permit<HolderRequest>(call), call.done<PermitInfo>());
-  });
-  add("POST", N + "/permits/{id}/force-release", [this](Call& call) {
-    service_.force_release(of_permit<ForceReleaseRequest>(call), call.done<PermitInfo>());
-  });
+  add("POST", P + "/drain",
+      Doc("Grant no more of a slot, or of the pool; its holders finish")
+          .takes<DrainRequest>()
+          .answers<PoolInfo>()
+          .refuses({404}),
+      [this](Call& call) {
+        service_.drain(of_pool<DrainRequest>(call), service::Pools::Drain::on,
+                       call.done<PoolInfo>());
+      });
+  add("POST", P + "/undrain",
+      Doc("Grant again what was drained").takes<DrainRequest>().answers<PoolInfo>().refuses({404}),
+      [this](Call& call) {
+        service_.drain(of_pool<DrainRequest>(call), service::Pools::Drain::off,
+                       call.done<PoolInfo>());
+      });
+  add("GET", P + "/waiters",
+      Doc("Who waits for a slot, in order; then who was refused and will ask again")
+          .answers<ListWaitersResponse>()
+          .refuses({404}),
+      [this](Call& call) {
+        service_.list_waiters(pool_named(call), call.done<ListWaitersResponse>());
+      });
+  add("DELETE", N + "/waiters/{id}",
+      Doc("Take somebody out of the line")
+          .query("identity", ParameterKind::text, "who does it")
+          .query("reason")
+          .answers<EmptyResponse>()
+          .refuses({404, 409}),
+      [this](Call& call) {
+        service_.remove_waiter(
+            {call.variable("namespace"), waiter_id(call), call.parameter("identity").value_or(""),
+             call.parameter("reason").value_or("")},
+            call.done<EmptyResponse>());
+      });
+  add("GET", N + "/waiters/{id}/why",
+      Doc("What stands between a waiter and its slots").answers<WhyResponse>().refuses({404}),
+      [this](Call& call) {
+        service_.why({call.variable("namespace"), waiter_id(call)}, call.done<WhyResponse>());
+      });
+  add("GET", N + "/events",
+      Doc("What happens, as it happens: event snapshot, then changes; ping when nothing does; "
+          "reset, "
+          "and a new snapshot, if the position is not known. Last-Event-ID is a position too")
+          .query("pool", ParameterKind::text, "of this pool only")
+          .query("since", ParameterKind::text, "the id of the last message you have")
+          .streams<StreamSnapshot, StreamChanges, StreamPing>(),
+      [this](Call& call) {
+        check_namespace(call.variable("namespace"));
+        const std::string* last = call.exchange->request().header("last-event-id");
+        const std::string since = last != nullptr ? *last : call.parameter("since").value_or("");
+        streams_.open(*call.exchange, PoolName(call.parameter("pool").value_or("")), since);
+      });
+  add_holder_routes();
+}
+
+void Routes::add_holder_routes() {
+  add("POST", N + "/pools/{pool}/acquire",
+      Doc("Take a permit, or a place in line; again with the same requestId until it is granted")
+          .takes<AcquireRequest>()
+          .answers<AcquireResponse>(200, "Granted")
+          .answers<AcquireResponse>(202, "A place in line: ask again")
+          .refuses({404, 409, 422, 423, 504}),
+      [this](Call& call) {
+        constexpr int accepted = 202;  // for a place in line
+        acquire(call, of_pool<AcquireRequest>(call), accepted);
+      });
+  add("GET", N + "/permits/{id}",
+      Doc("A hold: the one of now, or the last one, or that of a run")
+          .query("runId")
+          .answers<PermitInfo>()
+          .refuses({404}),
+      [this](Call& call) {
+        service_.describe_permit({call.variable("namespace"), WorkflowId(call.variable("id")),
+                                  RunId(call.parameter("runId").value_or(""))},
+                                 call.done<PermitInfo>());
+      });
+  add("POST", N + "/permits/{id}/renew",
+      Doc("Hold on: a lease from now")
+          .takes<HolderRequest>()
+          .answers<RenewResponse>()
+          .refuses({404, 410}),
+      [this](Call& call) {
+        service_.renew(of_permit<HolderRequest>(call), call.done<RenewResponse>());
+      });
+  add("POST", N + "/permits/{id}/release",
+      Doc("Give a permit back").takes<HolderRequest>().answers<PermitInfo>().refuses({404, 410}),
+      [this](Call& call) {
+        service_.release(of_permit<HolderRequest>(call), call.done<PermitInfo>());
+      });
+  add("POST", N + "/permits/{id}/force-release",
+      Doc("Take a slot away from whoever holds it: name the hold by its fence or runId")
+          .takes<ForceReleaseRequest>()
+          .answers<PermitInfo>()
+          .refuses({404, 409}),
+      [this](Call& call) {
+        service_.force_release(of_permit<ForceReleaseRequest>(call), call.done<PermitInfo>());
+      });
 }
 
 // The same as RPCs, for permits/pool_client and permits/holder_client.
 void Routes::add_pool_rpcs() {
   using service::Service;
   const std::string S = "permit.api.v1.PermitService/";
-  rpc(S + "ListPools", &Service::list_pools);
-  rpc(S + "DescribePool", &Service::describe_pool);
-  rpc(S + "SetPool", &Service::set_pool);
-  rpc(S + "DeletePool", &Service::delete_pool);
-  rpc(S + "ListWaiters", &Service::list_waiters);
-  rpc(S + "ExplainWaiter", &Service::why);
-  rpc(S + "RemoveWaiter", &Service::remove_waiter);
-  rpc(S + "DescribePermit", &Service::describe_permit);
-  rpc(S + "ForceReleasePermit", &Service::force_release);
-  rpc(S + "RenewPermit", &Service::renew);
-  rpc(S + "ReleasePermit", &Service::release);
+  rpc(S + "ListPools", "All pools, with their slots and who holds them", &Service::list_pools);
+  rpc(S + "DescribePool", "A pool, with its slots and who holds them", &Service::describe_pool);
+  rpc(S + "SetPool", "Make a pool, or change it", &Service::set_pool);
+  rpc(S + "DeletePool", "Remove a pool that nobody uses", &Service::delete_pool);
+  rpc(S + "ListWaiters", "Who waits for a slot, in order", &Service::list_waiters);
+  rpc(S + "ExplainWaiter", "What stands between a waiter and its slots", &Service::why);
+  rpc(S + "RemoveWaiter", "Take somebody out of the line", &Service::remove_waiter);
+  rpc(S + "DescribePermit", "A hold", &Service::describe_permit);
+  rpc(S + "ForceReleasePermit", "Take a slot away from whoever holds it", &Service::force_release);
+  rpc(S + "RenewPermit", "Hold on: a lease from now", &Service::renew);
+  rpc(S + "ReleasePermit", "Give a permit back", &Service::release);
   add("POST", "/" + S + "AcquirePermit",
+      Doc("Take a permit, or a place in line")
+          .takes<AcquireRequest>()
+          .answers<AcquireResponse>()
+          .refuses({404, 409, 422, 423, 504}),
       [this](Call& call) { acquire(call, call.body<AcquireRequest>(), 200); });
-  rpc(S + "ListTaskQueues", &Service::list_task_queues);
-  add("POST", "/" + S + "GetServerStatus", [this](Call& call) { server_status(call); });
-  add("POST", "/" + S + "DrainPool", [this](Call& call) {
-    service_.drain(call.body<DrainRequest>(), service::Pools::Drain::on, call.done<PoolInfo>());
-  });
-  add("POST", "/" + S + "UndrainPool", [this](Call& call) {
-    service_.drain(call.body<DrainRequest>(), service::Pools::Drain::off, call.done<PoolInfo>());
-  });
-  add("POST", "/" + S + "ListPermits", [this](Call& call) {
-    reads_.list_permits(call.body<ListPermitsRequest>(), call.done<ListPermitsResponse>());
-  });
+  rpc(S + "ListTaskQueues", "Task queues, with who polls them and what waits",
+      &Service::list_task_queues);
+  add("POST", "/" + S + "GetServerStatus",
+      Doc("How the server is").takes<GetServerStatusRequest>().answers<ServerStatus>(),
+      [this](Call& call) { server_status(call); });
+  add("POST", "/" + S + "DrainPool",
+      Doc("Grant no more of a slot, or of the pool").takes<DrainRequest>().answers<PoolInfo>(),
+      [this](Call& call) {
+        service_.drain(call.body<DrainRequest>(), service::Pools::Drain::on, call.done<PoolInfo>());
+      });
+  add("POST", "/" + S + "UndrainPool",
+      Doc("Grant again what was drained").takes<DrainRequest>().answers<PoolInfo>(),
+      [this](Call& call) {
+        service_.drain(call.body<DrainRequest>(), service::Pools::Drain::off,
+                       call.done<PoolInfo>());
+      });
+  add("POST", "/" + S + "ListPermits",
+      Doc("The ledger of holds, newest first")
+          .takes<ListPermitsRequest>()
+          .answers<ListPermitsResponse>(),
+      [this](Call& call) {
+        reads_.list_permits(call.body<ListPermitsRequest>(), call.done<ListPermitsResponse>());
+      });
 }
 
 // Granted is 200, a place in line has a status of its own.
@@ -197,28 +267,53 @@ void Routes::add_server_info_routes() {
   const auto namespaces = [this](Call& call) {
     call.done<ListNamespacesResponse>()(ListNamespacesResponse{{the_namespace(info_)}, {}});
   };
-  add("GET", "/api/v1/namespaces", namespaces);
-  add("POST", rpc + "ListNamespaces", namespaces);
-  add("GET", N, [this](Call& call) {
-    call.done<DescribeNamespaceResponse>()(namespace_named(call.variable("namespace"), info_));
-  });
-  add("POST", rpc + "DescribeNamespace", [this](Call& call) {
-    const auto request = call.body<DescribeNamespaceRequest>();
-    call.done<DescribeNamespaceResponse>()(namespace_named(request.namespace_, info_));
-  });
+  add("GET", "/api/v1/namespaces",
+      Doc("All namespaces: default")
+          .query("pageSize", ParameterKind::integer, "of no effect")
+          .query("nextPageToken", ParameterKind::bytes, "of no effect")
+          .answers<ListNamespacesResponse>(),
+      namespaces);
+  add("POST", rpc + "ListNamespaces",
+      Doc("All namespaces: default")
+          .takes<ListNamespacesRequest>()
+          .answers<ListNamespacesResponse>(),
+      namespaces);
+  add("GET", N, Doc("A namespace").answers<DescribeNamespaceResponse>().refuses({404}),
+      [this](Call& call) {
+        call.done<DescribeNamespaceResponse>()(namespace_named(call.variable("namespace"), info_));
+      });
+  add("POST", rpc + "DescribeNamespace",
+      Doc("A namespace").takes<DescribeNamespaceRequest>().answers<DescribeNamespaceResponse>(),
+      [this](Call& call) {
+        const auto request = call.body<DescribeNamespaceRequest>();
+        call.done<DescribeNamespaceResponse>()(namespace_named(request.namespace_, info_));
+      });
   const auto system = [](Call& call) { call.done<GetSystemInfoResponse>()(system_info()); };
-  add("GET", "/api/v1/system-info", system);
-  add("POST", rpc + "GetSystemInfo", system);
+  add("GET", "/api/v1/system-info",
+      Doc("What the server can do, for Temporal's clients").answers<GetSystemInfoResponse>(),
+      system);
+  add("POST", rpc + "GetSystemInfo",
+      Doc("What the server can do").takes<GetSystemInfoRequest>().answers<GetSystemInfoResponse>(),
+      system);
   const auto cluster = [](Call& call) {
     call.done<GetClusterInfoResponse>()(GetClusterInfoResponse{"permit", version});
   };
-  add("GET", "/api/v1/cluster-info", cluster);
-  add("POST", rpc + "GetClusterInfo", cluster);
+  add("GET", "/api/v1/cluster-info",
+      Doc("The name and version of the server").answers<GetClusterInfoResponse>(), cluster);
+  add("POST", rpc + "GetClusterInfo",
+      Doc("The name and version of the server")
+          .takes<GetClusterInfoRequest>()
+          .answers<GetClusterInfoResponse>(),
+      cluster);
   // A worker says goodbye: its sticky queue will not be polled again.
-  add("POST", rpc + "ShutdownWorker", [this](Call& call) {
-    const auto request = call.body<ShutdownWorkerRequest>();
-    service_.shutdown_worker(request, call.done<EmptyResponse>());
-  });
+  add("POST", rpc + "ShutdownWorker",
+      Doc("A worker says goodbye: its sticky queue will not be polled again")
+          .takes<ShutdownWorkerRequest>()
+          .answers<EmptyResponse>(),
+      [this](Call& call) {
+        const auto request = call.body<ShutdownWorkerRequest>();
+        service_.shutdown_worker(request, call.done<EmptyResponse>());
+      });
   for (const char* name :
        {"UpdateWorkflowExecution", "PollWorkflowExecutionUpdate", "ResetWorkflowExecution",
         "ExecuteMultiOperation", "CreateSchedule", "StartBatchOperation", "RegisterNamespace",
@@ -244,37 +339,62 @@ void Routes::server_status(Call& call) {
                   });
 }
 
+namespace {
+
+// What /livez and /readyz say.
+struct Health {
+  std::string status;
+  std::vector<std::string> warnings;
+};
+BOOST_DESCRIBE_STRUCT(Health, (), (status, warnings))
+
+}  // namespace
+
 void Routes::add_server_routes() {
   add_server_info_routes();
-  add("GET", "/livez", [](Call& call) {
+  add("GET", "/livez", Doc("Whether the server is alive").answers<Health>(), [](Call& call) {
     Response response;
     response.body = R"({"status":"ok"})";
     call.exchange->reply(std::move(response));
   });
-  add("GET", "/readyz", [this](Call& call) {
-    const std::string why = options_.unready();
-    if (!why.empty()) throw Error(ErrorCode::unavailable, "NOT_READY", why);
-    const std::string warning = options_.warning();
+  add("GET", "/readyz", Doc("Whether the server can serve").answers<Health>().refuses({503}),
+      [this](Call& call) {
+        const std::string why = options_.unready();
+        if (!why.empty()) throw Error(ErrorCode::unavailable, "NOT_READY", why);
+        const std::string warning = options_.warning();
+        Response response;
+        response.body = R"({"status":"ok")";
+        if (!warning.empty()) {
+          response.body += R"(,"warnings":[)";
+          append_json_string(warning, response.body);
+          response.body += ']';
+        }
+        response.body += '}';
+        call.exchange->reply(std::move(response));
+      });
+  add("GET", "/metrics",
+      Doc("Counters, as Prometheus reads them").sends("text/plain; version=0.0.4"),
+      [this](Call& call) {
+        Response response;
+        response.content_type = "text/plain; version=0.0.4";
+        response.body = metrics_text(service_);
+        call.exchange->reply(std::move(response));
+      });
+  add("GET", "/openapi.json", Doc("This document").sends("application/json"), [this](Call& call) {
+    if (openapi_.empty()) openapi_ = openapi_json(routes_);
     Response response;
-    response.body = R"({"status":"ok")";
-    if (!warning.empty()) {
-      response.body += R"(,"warnings":[)";
-      append_json_string(warning, response.body);
-      response.body += ']';
-    }
-    response.body += '}';
-    call.exchange->reply(std::move(response));
-  });
-  add("GET", "/metrics", [this](Call& call) {
-    Response response;
-    response.content_type = "text/plain; version=0.0.4";
-    response.body = metrics_text(service_);
+    response.body = openapi_;
     call.exchange->reply(std::move(response));
   });
   if (!options_.advance) return;
-  add("POST", "/api/v1/test/advance", [this](Call& call) {
-    options_.advance(call.body<AdvanceRequest>(), call.done<AdvanceResponse>());
-  });
+  add("POST", "/api/v1/test/advance",
+      Doc("With --virtual-time: let time pass")
+          .takes<AdvanceRequest>()
+          .answers<AdvanceResponse>()
+          .refuses({400, 409}),
+      [this](Call& call) {
+        options_.advance(call.body<AdvanceRequest>(), call.done<AdvanceResponse>());
+      });
 }
 
 }  // namespace permit::http

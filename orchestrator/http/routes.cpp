@@ -81,8 +81,9 @@ void reply_error(Exchange& exchange, const Error& error) {
 // --- Call ---
 
 const std::string& Routes::Call::variable(std::string_view name) const {
-  for (std::size_t i = 0; i < pattern->size(); ++i) {
-    const std::string_view segment = (*pattern)[i];
+  const std::vector<std::string>& pattern = route->pattern;
+  for (std::size_t i = 0; i < pattern.size(); ++i) {
+    const std::string_view segment = pattern[i];
     if (is_variable(segment) && segment.substr(1, segment.size() - 2) == name) return segments[i];
   }
   throw InvariantViolated("no {" + std::string(name) + "} in the route's pattern");
@@ -90,6 +91,7 @@ const std::string& Routes::Call::variable(std::string_view name) const {
 
 std::optional<std::string> Routes::Call::parameter(const std::string& name) const {
   std::optional<std::string> value;
+  ENSURE(route == nullptr || route->doc.has_parameter(name));
   for (const auto& [key, text] : query) {
     if (key != name) continue;
     if (value) throw invalid_argument("PARAMETER_INVALID", "parameter " + name + " is given twice");
@@ -116,10 +118,11 @@ bool Routes::Call::flag(const std::string& name) const {
   throw invalid_argument("PARAMETER_INVALID", "parameter " + name + " must be true or false");
 }
 
-void Routes::Call::allow_parameters(const std::vector<std::string>& names) const {
+void Routes::Call::check_parameters() const {
+  const bool checked = route->method == "GET" || route->method == "DELETE";
+  if (!checked || segments.empty() || segments[0] != "api") return;
   for (const auto& [key, text] : query) {
-    if (key == "pretty" || key == "noPayloadShorthand") continue;
-    if (std::find(names.begin(), names.end(), key) != names.end()) continue;
+    if (key == "pretty" || key == "noPayloadShorthand" || route->doc.has_parameter(key)) continue;
     throw invalid_argument("PARAMETER_UNKNOWN", "there is no parameter " + key.substr(0, 64));
   }
 }
@@ -188,13 +191,13 @@ Routes::Routes(service::Service& service, service::Reads& reads, RouteOptions op
 
 Routes::~Routes() = default;
 
-void Routes::add(const std::string& method, const std::string& pattern, Handler handler) {
-  routes_.push_back({method, segments_of(pattern), std::move(handler)});
+void Routes::add(const std::string& method, const std::string& pattern, Doc doc, Handler handler) {
+  routes_.push_back({method, segments_of(pattern), std::move(doc), std::move(handler)});
 }
 
 void Routes::not_offered(const std::string& method, const std::string& pattern,
                          const std::string& what) {
-  add(method, pattern, [what](Call&) {
+  add(method, pattern, Doc(what + ": not offered").refuses({501}), [what](Call&) {
     throw Error(ErrorCode::unimplemented, "NOT_OFFERED", what + " is not offered by this server");
   });
 }
@@ -208,7 +211,8 @@ void Routes::dispatch(Call& call) {
       allowed += (allowed.empty() ? "" : ", ") + route.method;
       continue;
     }
-    call.pattern = &route.pattern;
+    call.route = &route;
+    call.check_parameters();
     route.handler(call);
     return;
   }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "orchestrator/http/assets.h"
+#include "orchestrator/http/doc.h"
 #include "orchestrator/http/message.h"
 #include "orchestrator/http/streams.h"
 #include "orchestrator/service/reads.h"
@@ -48,19 +49,29 @@ class Routes {
   struct Call;
   using Handler = std::function<void(Call&)>;
 
- private:
   struct Route {
     std::string method;
-    std::vector<std::string> pattern;  // segments; "{name}" takes one
+    std::vector<std::string> pattern;  // segments; "{name}" takes one, "{name...}" the rest
+    Doc doc;
     Handler handler;
   };
 
-  void add(const std::string& method, const std::string& pattern, Handler handler);
+ private:
+  // A route, and what /openapi.json says of it:
+  //
+  //   add("PUT", P, Doc("Make a pool, or change it").takes<SetPoolRequest>().answers<PoolInfo>(),
+  //       [this](Call& call) { … call.body<SetPoolRequest>() … call.done<PoolInfo>() … });
+  //
+  // A GET or DELETE under /api takes the parameters of its Doc and no others.
+  void add(const std::string& method, const std::string& pattern, Doc doc, Handler handler);
   void add_workflow_routes();
+  void add_message_routes();  // signals, and asking a run to end
   void add_list_routes();
   void add_task_routes();
+  void add_token_routes();  // activities by their tokens
   void add_rpcs();
   void add_pool_routes();
+  void add_holder_routes();
   void add_pool_rpcs();
   void add_server_routes();
   void add_server_info_routes();
@@ -71,10 +82,10 @@ class Routes {
   template <class Request>
   Request of_activity(Call& call);
   template <class Request, class Response>
-  void rpc(const std::string& name,
+  void rpc(const std::string& name, const std::string& summary,
            void (service::Service::*method)(Request, service::Done<Response>));
   template <class Request, class Response>
-  void waiting_rpc(const char* name,
+  void waiting_rpc(const char* name, const std::string& summary,
                    std::int64_t (service::Service::*method)(Request, service::Done<Response>));
   void not_offered(const std::string& method, const std::string& pattern, const std::string& what);
   void dispatch(Call& call);
@@ -86,6 +97,7 @@ class Routes {
   Assets assets_;
   ServerInfo info_;
   std::vector<Route> routes_;
+  std::string openapi_;  // made when it is first asked for
 };
 
 // The status an error is answered with: by its reason where ours is finer than google.rpc's code.

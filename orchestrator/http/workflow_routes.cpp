@@ -73,55 +73,102 @@ HistoryEventFilterType history_filter(const Routes::Call& call) {
 }  // namespace
 
 void Routes::add_workflow_routes() {
-  add("POST", W, [this](Call& call) {
-    auto request = request_of<StartWorkflowExecutionRequest>(call);
-    request.workflow_id = WorkflowId(call.variable("workflow_id"));
-    service_.start(std::move(request), call.done<StartWorkflowExecutionResponse>());
-  });
-  add("GET", W, [this](Call& call) {
-    call.allow_parameters({"execution.runId"});
-    service_.describe({call.variable("namespace"), execution_of(call)},
-                      call.done<DescribeWorkflowExecutionResponse>());
-  });
-  add("GET", W + "/history", [this](Call& call) {
-    call.allow_parameters({"execution.runId", "maximumPageSize", "nextPageToken", "waitNewEvent",
-                           "historyEventFilterType", "skipArchival"});
-    GetWorkflowExecutionHistoryRequest request;
-    request.namespace_ = call.variable("namespace");
-    request.execution = execution_of(call);
-    request.maximum_page_size = call.integer("maximumPageSize");
-    request.next_page_token = page_token(call);
-    request.wait_new_event = call.flag("waitNewEvent");
-    request.history_event_filter_type = history_filter(call);
-    history(call, std::move(request));
-  });
-  add("POST", W + "/signal/{signal_name}", [this](Call& call) {
-    auto request = of_workflow<SignalWorkflowExecutionRequest>(call);
-    request.signal_name = call.variable("signal_name");
-    service_.signal(std::move(request), call.done<EmptyResponse>());
-  });
-  add("POST", W + "/signal-with-start/{signal_name}", [this](Call& call) {
-    auto request = request_of<SignalWithStartWorkflowExecutionRequest>(call);
-    request.workflow_id = WorkflowId(call.variable("workflow_id"));
-    request.signal_name = call.variable("signal_name");
-    service_.signal_with_start(std::move(request),
-                               call.done<SignalWithStartWorkflowExecutionResponse>());
-  });
-  add("POST", W + "/cancel", [this](Call& call) {
-    service_.request_cancel(of_workflow<RequestCancelWorkflowExecutionRequest>(call),
-                            call.done<EmptyResponse>());
-  });
-  add("POST", W + "/terminate", [this](Call& call) {
-    service_.terminate(of_workflow<TerminateWorkflowExecutionRequest>(call),
-                       call.done<EmptyResponse>());
-  });
-  add("POST", W + "/query/{query_type}", [this](Call& call) {
-    auto request = request_of<QueryWorkflowRequest>(call);
-    request.execution.workflow_id = WorkflowId(call.variable("workflow_id"));
-    request.query.query_type = call.variable("query_type");
-    const std::int64_t id = service_.query(std::move(request), call.done<QueryWorkflowResponse>());
-    call.exchange->on_gone([this, id] { service_.forget_poll(id); });
-  });
+  add("POST", W,
+      Doc("Start a workflow")
+          .takes<StartWorkflowExecutionRequest>()
+          .answers<StartWorkflowExecutionResponse>()
+          .refuses({409}),
+      [this](Call& call) {
+        auto request = request_of<StartWorkflowExecutionRequest>(call);
+        request.workflow_id = WorkflowId(call.variable("workflow_id"));
+        service_.start(std::move(request), call.done<StartWorkflowExecutionResponse>());
+      });
+  add("GET", W,
+      Doc("A run: the one of now, the last one, or that of the runId")
+          .query("execution.runId")
+          .answers<DescribeWorkflowExecutionResponse>()
+          .refuses({404}),
+      [this](Call& call) {
+        service_.describe({call.variable("namespace"), execution_of(call)},
+                          call.done<DescribeWorkflowExecutionResponse>());
+      });
+  add("GET", W + "/history",
+      Doc("The events of a run")
+          .query("execution.runId")
+          .query("maximumPageSize", ParameterKind::integer)
+          .query("nextPageToken", ParameterKind::bytes)
+          .query("waitNewEvent", ParameterKind::flag, "wait for more events, up to a minute")
+          .query("historyEventFilterType", {"HISTORY_EVENT_FILTER_TYPE_ALL_EVENT",
+                                            "HISTORY_EVENT_FILTER_TYPE_CLOSE_EVENT", "1", "2"})
+          .query("skipArchival", ParameterKind::flag, "of no effect")
+          .answers<GetWorkflowExecutionHistoryResponse>()
+          .refuses({404}),
+      [this](Call& call) {
+        GetWorkflowExecutionHistoryRequest request;
+        request.namespace_ = call.variable("namespace");
+        request.execution = execution_of(call);
+        request.maximum_page_size = call.integer("maximumPageSize");
+        request.next_page_token = page_token(call);
+        request.wait_new_event = call.flag("waitNewEvent");
+        request.history_event_filter_type = history_filter(call);
+        history(call, std::move(request));
+      });
+  add_message_routes();
+}
+
+void Routes::add_message_routes() {
+  add("POST", W + "/signal/{signal_name}",
+      Doc("Send a signal")
+          .takes<SignalWorkflowExecutionRequest>()
+          .answers<EmptyResponse>()
+          .refuses({404}),
+      [this](Call& call) {
+        auto request = of_workflow<SignalWorkflowExecutionRequest>(call);
+        request.signal_name = call.variable("signal_name");
+        service_.signal(std::move(request), call.done<EmptyResponse>());
+      });
+  add("POST", W + "/signal-with-start/{signal_name}",
+      Doc("Send a signal, and start the workflow if it does not run")
+          .takes<SignalWithStartWorkflowExecutionRequest>()
+          .answers<SignalWithStartWorkflowExecutionResponse>(),
+      [this](Call& call) {
+        auto request = request_of<SignalWithStartWorkflowExecutionRequest>(call);
+        request.workflow_id = WorkflowId(call.variable("workflow_id"));
+        request.signal_name = call.variable("signal_name");
+        service_.signal_with_start(std::move(request),
+                                   call.done<SignalWithStartWorkflowExecutionResponse>());
+      });
+  add("POST", W + "/cancel",
+      Doc("Ask a run to end")
+          .takes<RequestCancelWorkflowExecutionRequest>()
+          .answers<EmptyResponse>()
+          .refuses({404}),
+      [this](Call& call) {
+        service_.request_cancel(of_workflow<RequestCancelWorkflowExecutionRequest>(call),
+                                call.done<EmptyResponse>());
+      });
+  add("POST", W + "/terminate",
+      Doc("End a run at once")
+          .takes<TerminateWorkflowExecutionRequest>()
+          .answers<EmptyResponse>()
+          .refuses({404}),
+      [this](Call& call) {
+        service_.terminate(of_workflow<TerminateWorkflowExecutionRequest>(call),
+                           call.done<EmptyResponse>());
+      });
+  add("POST", W + "/query/{query_type}",
+      Doc("Ask the worker of a run something")
+          .takes<QueryWorkflowRequest>()
+          .answers<QueryWorkflowResponse>()
+          .refuses({404, 504}),
+      [this](Call& call) {
+        auto request = request_of<QueryWorkflowRequest>(call);
+        request.execution.workflow_id = WorkflowId(call.variable("workflow_id"));
+        request.query.query_type = call.variable("query_type");
+        const std::int64_t id =
+            service_.query(std::move(request), call.done<QueryWorkflowResponse>());
+        call.exchange->on_gone([this, id] { service_.forget_poll(id); });
+      });
   not_offered("POST", W + "/reset", "resetting a workflow");
   not_offered("GET", W + "/history-reverse", "history in reverse");
   not_offered("POST", W + "/update/{name}", "updating a workflow");
@@ -136,38 +183,60 @@ void Routes::add_workflow_routes() {
 }
 
 void Routes::add_list_routes() {
-  add("GET", N + "/workflows", [this](Call& call) {
-    call.allow_parameters({"query", "pageSize", "nextPageToken"});
-    reads_.list_runs({call.variable("namespace"), call.integer("pageSize"), page_token(call),
-                      call.parameter("query").value_or("")},
-                     call.done<ListWorkflowExecutionsResponse>());
-  });
-  add("GET", N + "/workflow-count", [this](Call& call) {
-    call.allow_parameters({"query"});
-    reads_.count_runs({call.variable("namespace"), call.parameter("query").value_or("")},
-                      call.done<CountWorkflowExecutionsResponse>());
-  });
-  add("GET", N + "/permits", [this](Call& call) {
-    call.allow_parameters(
-        {"pool", "slot", "state", "outcome", "since", "pageSize", "nextPageToken"});
-    ListPermitsRequest request;
-    request.namespace_ = call.variable("namespace");
-    request.pool = PoolName(call.parameter("pool").value_or(""));
-    request.slot = SlotName(call.parameter("slot").value_or(""));
-    request.state = call.parameter("state").value_or("");
-    request.outcome = outcome_named(call.parameter("outcome").value_or(""));
-    if (const auto since = call.parameter("since")) request.since = time_parameter(*since);
-    request.page_size = call.integer("pageSize");
-    request.next_page_token = page_token(call);
-    reads_.list_permits(std::move(request), call.done<ListPermitsResponse>());
-  });
+  add("GET", N + "/workflows",
+      Doc("Runs, newest first")
+          .query("query", ParameterKind::text, "a list filter, as in WorkflowType = 'Train'")
+          .query("pageSize", ParameterKind::integer)
+          .query("nextPageToken", ParameterKind::bytes)
+          .answers<ListWorkflowExecutionsResponse>(),
+      [this](Call& call) {
+        reads_.list_runs({call.variable("namespace"), call.integer("pageSize"), page_token(call),
+                          call.parameter("query").value_or("")},
+                         call.done<ListWorkflowExecutionsResponse>());
+      });
+  add("GET", N + "/workflow-count",
+      Doc("How many runs there are")
+          .query("query", ParameterKind::text, "a list filter")
+          .answers<CountWorkflowExecutionsResponse>(),
+      [this](Call& call) {
+        reads_.count_runs({call.variable("namespace"), call.parameter("query").value_or("")},
+                          call.done<CountWorkflowExecutionsResponse>());
+      });
+  add("GET", N + "/permits",
+      Doc("The ledger of holds, newest first")
+          .query("pool")
+          .query("slot")
+          .query("state", {"held", "closed"})
+          .query("outcome", {"released", "lease_expired", "holder_closed", "force_released"})
+          .query("since", ParameterKind::time)
+          .query("pageSize", ParameterKind::integer)
+          .query("nextPageToken", ParameterKind::bytes)
+          .answers<ListPermitsResponse>(),
+      [this](Call& call) {
+        ListPermitsRequest request;
+        request.namespace_ = call.variable("namespace");
+        request.pool = PoolName(call.parameter("pool").value_or(""));
+        request.slot = SlotName(call.parameter("slot").value_or(""));
+        request.state = call.parameter("state").value_or("");
+        request.outcome = outcome_named(call.parameter("outcome").value_or(""));
+        if (const auto since = call.parameter("since")) request.since = time_parameter(*since);
+        request.page_size = call.integer("pageSize");
+        request.next_page_token = page_token(call);
+        reads_.list_permits(std::move(request), call.done<ListPermitsResponse>());
+      });
   add("POST", "/temporal.api.workflowservice.v1.WorkflowService/ListWorkflowExecutions",
+      Doc("Runs, newest first")
+          .takes<ListWorkflowExecutionsRequest>()
+          .answers<ListWorkflowExecutionsResponse>(),
       [this](Call& call) {
         call.form = PayloadForm::long_form;
         reads_.list_runs(call.body<ListWorkflowExecutionsRequest>(),
                          call.done<ListWorkflowExecutionsResponse>());
       });
   add("POST", "/temporal.api.workflowservice.v1.WorkflowService/CountWorkflowExecutions",
+      Doc("How many runs there are")
+          .takes<CountWorkflowExecutionsRequest>()
+          .answers<CountWorkflowExecutionsResponse>(),
       [this](Call& call) {
         call.form = PayloadForm::long_form;
         reads_.count_runs(call.body<CountWorkflowExecutionsRequest>(),
@@ -193,50 +262,99 @@ void Routes::history(Call& call, GetWorkflowExecutionHistoryRequest request) {
 
 void Routes::add_task_routes() {
   const std::string A = W + "/activities/{activity_id}";
-  add("POST", A + "/heartbeat", [this](Call& call) {
-    service_.heartbeat_by_id(of_activity<RecordActivityTaskHeartbeatByIdRequest>(call),
-                             call.done<RecordActivityTaskHeartbeatResponse>());
-  });
-  add("POST", A + "/complete", [this](Call& call) {
-    service_.complete_activity_by_id(of_activity<RespondActivityTaskCompletedByIdRequest>(call),
+  add("POST", A + "/heartbeat",
+      Doc("An activity, by its id, is alive")
+          .takes<RecordActivityTaskHeartbeatByIdRequest>()
+          .answers<RecordActivityTaskHeartbeatResponse>()
+          .refuses({404}),
+      [this](Call& call) {
+        service_.heartbeat_by_id(of_activity<RecordActivityTaskHeartbeatByIdRequest>(call),
+                                 call.done<RecordActivityTaskHeartbeatResponse>());
+      });
+  add("POST", A + "/complete",
+      Doc("An activity, by its id, is done")
+          .takes<RespondActivityTaskCompletedByIdRequest>()
+          .answers<EmptyResponse>()
+          .refuses({404}),
+      [this](Call& call) {
+        service_.complete_activity_by_id(of_activity<RespondActivityTaskCompletedByIdRequest>(call),
+                                         call.done<EmptyResponse>());
+      });
+  add("POST", A + "/fail",
+      Doc("An activity, by its id, has failed")
+          .takes<RespondActivityTaskFailedByIdRequest>()
+          .answers<EmptyResponse>()
+          .refuses({404}),
+      [this](Call& call) {
+        service_.fail_activity_by_id(of_activity<RespondActivityTaskFailedByIdRequest>(call),
                                      call.done<EmptyResponse>());
-  });
-  add("POST", A + "/fail", [this](Call& call) {
-    service_.fail_activity_by_id(of_activity<RespondActivityTaskFailedByIdRequest>(call),
-                                 call.done<EmptyResponse>());
-  });
-  add("POST", A + "/resolve-as-canceled", [this](Call& call) {
-    service_.cancel_activity_by_id(of_activity<RespondActivityTaskCanceledByIdRequest>(call),
+      });
+  add("POST", A + "/resolve-as-canceled",
+      Doc("An activity, by its id, has ended as it was asked to")
+          .takes<RespondActivityTaskCanceledByIdRequest>()
+          .answers<EmptyResponse>()
+          .refuses({404}),
+      [this](Call& call) {
+        service_.cancel_activity_by_id(of_activity<RespondActivityTaskCanceledByIdRequest>(call),
+                                       call.done<EmptyResponse>());
+      });
+  add_token_routes();
+}
+
+void Routes::add_token_routes() {
+  add("POST", N + "/activity-heartbeat",
+      Doc("An activity, by its token, is alive")
+          .takes<RecordActivityTaskHeartbeatRequest>()
+          .answers<RecordActivityTaskHeartbeatResponse>()
+          .refuses({404}),
+      [this](Call& call) {
+        service_.heartbeat(request_of<RecordActivityTaskHeartbeatRequest>(call),
+                           call.done<RecordActivityTaskHeartbeatResponse>());
+      });
+  add("POST", N + "/activity-complete",
+      Doc("An activity, by its token, is done")
+          .takes<RespondActivityTaskCompletedRequest>()
+          .answers<EmptyResponse>()
+          .refuses({404}),
+      [this](Call& call) {
+        service_.complete_activity(request_of<RespondActivityTaskCompletedRequest>(call),
                                    call.done<EmptyResponse>());
-  });
-  add("POST", N + "/activity-heartbeat", [this](Call& call) {
-    service_.heartbeat(request_of<RecordActivityTaskHeartbeatRequest>(call),
-                       call.done<RecordActivityTaskHeartbeatResponse>());
-  });
-  add("POST", N + "/activity-complete", [this](Call& call) {
-    service_.complete_activity(request_of<RespondActivityTaskCompletedRequest>(call),
+      });
+  add("POST", N + "/activity-fail",
+      Doc("An activity, by its token, has failed")
+          .takes<RespondActivityTaskFailedRequest>()
+          .answers<EmptyResponse>()
+          .refuses({404}),
+      [this](Call& call) {
+        service_.fail_activity(request_of<RespondActivityTaskFailedRequest>(call),
                                call.done<EmptyResponse>());
-  });
-  add("POST", N + "/activity-fail", [this](Call& call) {
-    service_.fail_activity(request_of<RespondActivityTaskFailedRequest>(call),
-                           call.done<EmptyResponse>());
-  });
-  add("POST", N + "/activity-resolve-as-canceled", [this](Call& call) {
-    service_.cancel_activity(request_of<RespondActivityTaskCanceledRequest>(call),
-                             call.done<EmptyResponse>());
-  });
-  add("GET", N + "/task-queues/{task_queue}", [this](Call& call) {
-    call.allow_parameters({"taskQueueType", "reportStats"});
-    DescribeTaskQueueRequest request;
-    request.namespace_ = call.variable("namespace");
-    request.task_queue.name = call.variable("task_queue");
-    const std::string type = call.parameter("taskQueueType").value_or("1");
-    if (type == "2" || type == "TASK_QUEUE_TYPE_ACTIVITY") {
-      request.task_queue_type = TaskQueueType::activity;
-    }
-    request.report_stats = call.flag("reportStats");
-    service_.describe_task_queue(std::move(request), call.done<DescribeTaskQueueResponse>());
-  });
+      });
+  add("POST", N + "/activity-resolve-as-canceled",
+      Doc("An activity, by its token, has ended as it was asked to")
+          .takes<RespondActivityTaskCanceledRequest>()
+          .answers<EmptyResponse>()
+          .refuses({404}),
+      [this](Call& call) {
+        service_.cancel_activity(request_of<RespondActivityTaskCanceledRequest>(call),
+                                 call.done<EmptyResponse>());
+      });
+  add("GET", N + "/task-queues/{task_queue}",
+      Doc("Who polls a task queue")
+          .query("taskQueueType",
+                 {"TASK_QUEUE_TYPE_WORKFLOW", "TASK_QUEUE_TYPE_ACTIVITY", "1", "2"})
+          .query("reportStats", ParameterKind::flag)
+          .answers<DescribeTaskQueueResponse>(),
+      [this](Call& call) {
+        DescribeTaskQueueRequest request;
+        request.namespace_ = call.variable("namespace");
+        request.task_queue.name = call.variable("task_queue");
+        const std::string type = call.parameter("taskQueueType").value_or("1");
+        if (type == "2" || type == "TASK_QUEUE_TYPE_ACTIVITY") {
+          request.task_queue_type = TaskQueueType::activity;
+        }
+        request.report_stats = call.flag("reportStats");
+        service_.describe_task_queue(std::move(request), call.done<DescribeTaskQueueResponse>());
+      });
 }
 
 template <class Request>
@@ -251,11 +369,11 @@ Request Routes::of_activity(Call& call) {
 
 // A call that may wait long.
 template <class Request, class Response>
-void Routes::waiting_rpc(const char* name,
+void Routes::waiting_rpc(const char* name, const std::string& summary,
                          std::int64_t (service::Service::*method)(Request,
                                                                   service::Done<Response>)) {
   add("POST", std::string("/temporal.api.workflowservice.v1.WorkflowService/") + name,
-      [this, method](Call& call) {
+      Doc(summary).takes<Request>().template answers<Response>(), [this, method](Call& call) {
         call.form = PayloadForm::long_form;
         const std::int64_t id = (service_.*method)(call.body<Request>(), call.done<Response>());
         call.exchange->park();
@@ -265,29 +383,38 @@ void Routes::waiting_rpc(const char* name,
 
 void Routes::add_rpcs() {
   using service::Service;
-  waiting_rpc("PollWorkflowTaskQueue", &Service::poll_workflow_task);
-  rpc("RespondWorkflowTaskCompleted", &Service::complete_workflow_task);
-  rpc("RespondWorkflowTaskFailed", &Service::fail_workflow_task);
-  waiting_rpc("PollActivityTaskQueue", &Service::poll_activity_task);
-  rpc("RecordActivityTaskHeartbeat", &Service::heartbeat);
-  rpc("RecordActivityTaskHeartbeatById", &Service::heartbeat_by_id);
-  rpc("RespondActivityTaskCompleted", &Service::complete_activity);
-  rpc("RespondActivityTaskCompletedById", &Service::complete_activity_by_id);
-  rpc("RespondActivityTaskFailed", &Service::fail_activity);
-  rpc("RespondActivityTaskFailedById", &Service::fail_activity_by_id);
-  rpc("RespondActivityTaskCanceled", &Service::cancel_activity);
-  rpc("RespondActivityTaskCanceledById", &Service::cancel_activity_by_id);
-  rpc("ResetStickyTaskQueue", &Service::reset_sticky);
-  rpc("DescribeTaskQueue", &Service::describe_task_queue);
-  rpc("StartWorkflowExecution", &Service::start);
-  rpc("SignalWorkflowExecution", &Service::signal);
-  rpc("SignalWithStartWorkflowExecution", &Service::signal_with_start);
-  rpc("RequestCancelWorkflowExecution", &Service::request_cancel);
-  rpc("TerminateWorkflowExecution", &Service::terminate);
-  rpc("DescribeWorkflowExecution", &Service::describe);
-  waiting_rpc("GetWorkflowExecutionHistory", &Service::history);
-  waiting_rpc("QueryWorkflow", &Service::query);
-  rpc("RespondQueryTaskCompleted", &Service::complete_query);
+  waiting_rpc("PollWorkflowTaskQueue", "The next workflow task; waits for one",
+              &Service::poll_workflow_task);
+  rpc("RespondWorkflowTaskCompleted", "A workflow task is done: its commands",
+      &Service::complete_workflow_task);
+  rpc("RespondWorkflowTaskFailed", "A workflow task has failed", &Service::fail_workflow_task);
+  waiting_rpc("PollActivityTaskQueue", "The next activity task; waits for one",
+              &Service::poll_activity_task);
+  rpc("RecordActivityTaskHeartbeat", "An activity is alive", &Service::heartbeat);
+  rpc("RecordActivityTaskHeartbeatById", "An activity, by its id, is alive",
+      &Service::heartbeat_by_id);
+  rpc("RespondActivityTaskCompleted", "An activity is done", &Service::complete_activity);
+  rpc("RespondActivityTaskCompletedById", "An activity, by its id, is done",
+      &Service::complete_activity_by_id);
+  rpc("RespondActivityTaskFailed", "An activity has failed", &Service::fail_activity);
+  rpc("RespondActivityTaskFailedById", "An activity, by its id, has failed",
+      &Service::fail_activity_by_id);
+  rpc("RespondActivityTaskCanceled", "An activity has ended as it was asked to",
+      &Service::cancel_activity);
+  rpc("RespondActivityTaskCanceledById", "An activity, by its id, has ended as it was asked to",
+      &Service::cancel_activity_by_id);
+  rpc("ResetStickyTaskQueue", "Give the tasks of a run to any worker", &Service::reset_sticky);
+  rpc("DescribeTaskQueue", "Who polls a task queue", &Service::describe_task_queue);
+  rpc("StartWorkflowExecution", "Start a workflow", &Service::start);
+  rpc("SignalWorkflowExecution", "Send a signal", &Service::signal);
+  rpc("SignalWithStartWorkflowExecution",
+      "Send a signal, and start the workflow if it does not run", &Service::signal_with_start);
+  rpc("RequestCancelWorkflowExecution", "Ask a run to end", &Service::request_cancel);
+  rpc("TerminateWorkflowExecution", "End a run at once", &Service::terminate);
+  rpc("DescribeWorkflowExecution", "A run", &Service::describe);
+  waiting_rpc("GetWorkflowExecutionHistory", "The events of a run", &Service::history);
+  waiting_rpc("QueryWorkflow", "Ask the worker of a run something", &Service::query);
+  rpc("RespondQueryTaskCompleted", "The answer to a query", &Service::complete_query);
 }
 
 }  // namespace permit::http

@@ -88,7 +88,8 @@ TEST_CASE("recent holds: the newest, each slot's last, and those of a day") {
   const Time begin = Time(std::chrono::hours(500'000));
   RecentHolds recent;
   for (int number = 1; number <= 30; ++number) {
-    recent.ended(ended_hold(std::to_string(number % 2), number, begin + number * std::chrono::hours(1)));
+    recent.ended(
+        ended_hold(std::to_string(number % 2), number, begin + number * std::chrono::hours(1)));
   }
   const PoolName gpu("gpu");
   const Time now = begin + std::chrono::hours(30);
