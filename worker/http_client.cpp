@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 
 #include "orchestrator/protocol/error.h"
 
@@ -67,15 +68,45 @@ class HttpTransport::Connection {
                        [&](error_code error, std::size_t) { failed = error; });
       finish();
     }
-    if (failed) {
-      throw Error(ErrorCode::unavailable, "ANSWER_LOST",
-                  "the permit server did not answer (" + failed.message() + ")");
-    }
+    if (failed) throw lost(failed);
     Answer answer;
     answer.status = static_cast<int>(parser.get().result_int());
     answer.keep_alive = parser.get().keep_alive();
     answer.body = std::move(parser.get().body());
     return answer;
+  }
+
+  // The parts of an exchange whose answer has no end.
+  using StreamParser = http::response_parser<http::buffer_body>;
+  void begin(const http::request<http::empty_body>& request, StreamParser& parser) {
+    error_code failed;
+    stream_.expires_after(patience_.answer);
+    http::async_write(stream_, request, [&](error_code error, std::size_t) { failed = error; });
+    finish();
+    if (!failed) {
+      http::async_read_header(stream_, buffer_, parser,
+                              [&](error_code error, std::size_t) { failed = error; });
+      finish();
+    }
+    if (failed) throw lost(failed);
+  }
+  // What has come; waits for at least one byte of it.
+  std::string_view read_some(StreamParser& parser, std::span<char> room,
+                             std::chrono::milliseconds patience) {
+    error_code failed;
+    parser.get().body().data = room.data();
+    parser.get().body().size = room.size();
+    stream_.expires_after(patience);
+    http::async_read_some(stream_, buffer_, parser,
+                          [&](error_code error, std::size_t) { failed = error; });
+    finish();
+    if (failed && failed != http::error::need_buffer) throw lost(failed);
+    return {room.data(), room.size() - parser.get().body().size};
+  }
+
+  static Error lost(const error_code& failed) {
+    return Error(ErrorCode::unavailable, "ANSWER_LOST",
+                 "the permit server did not answer (" + failed.message() + ")");
   }
 
  private:
@@ -88,6 +119,55 @@ class HttpTransport::Connection {
   asio::io_context context_;
   beast::tcp_stream stream_;
   beast::flat_buffer buffer_;
+};
+
+class HttpTransport::Events : public EventReader {
+ public:
+  Events(std::unique_ptr<Connection> connection, const http::request<http::empty_body>& request)
+      : connection_(std::move(connection)) {
+    parser_.body_limit(boost::none);
+    connection_->begin(request, parser_);
+    if (parser_.get().result() == http::status::ok) return;
+    const int status = static_cast<int>(parser_.get().result_int());
+    while (!parser_.is_done()) text_ += connection_->read_some(parser_, room_, silence_max);
+    throw error_of(status, text_);
+  }
+
+  Event next() override {
+    for (;;) {
+      const std::size_t end = text_.find("\n\n");
+      if (end != std::string::npos) {
+        const Event event = parse(text_.substr(0, end + 1));
+        text_.erase(0, end + 2);
+        if (!event.name.empty()) return event;
+        continue;
+      }
+      if (parser_.is_done())
+        throw Connection::lost(http::make_error_code(http::error::end_of_stream));
+      text_ += connection_->read_some(parser_, room_, silence_max);
+    }
+  }
+
+ private:
+  static constexpr std::chrono::milliseconds silence_max{6'000};  // a ping comes every 2 s
+
+  static Event parse(std::string_view lines) {
+    Event event;
+    while (!lines.empty()) {
+      const std::size_t end = lines.find('\n');
+      const std::string_view line = lines.substr(0, end);
+      if (line.starts_with("event: ")) event.name = line.substr(7);
+      if (line.starts_with("id: ")) event.id = line.substr(4);
+      if (line.starts_with("data: ")) event.data = line.substr(6);
+      lines.remove_prefix(end + 1);
+    }
+    return event;
+  }
+
+  std::unique_ptr<Connection> connection_;
+  Connection::StreamParser parser_;
+  std::vector<char> room_ = std::vector<char>(64 * 1024);
+  std::string text_;  // received, not used yet
 };
 
 std::string default_address() {
@@ -141,6 +221,15 @@ std::string HttpTransport::call(std::string_view rpc, const std::string& text) {
   if (answer.keep_alive) put_back(std::move(connection));
   if (answer.status != 200) throw error_of(answer.status, answer.body);
   return std::move(answer.body);
+}
+
+std::unique_ptr<EventReader> HttpTransport::events(const std::string& target,
+                                                   const std::string& last_id) const {
+  http::request<http::empty_body> request{http::verb::get, target, 11};
+  request.set(http::field::host, host_ + ":" + port_);
+  if (!api_key_.empty()) request.set(http::field::authorization, "Bearer " + api_key_);
+  if (!last_id.empty()) request.set("Last-Event-ID", last_id);
+  return std::make_unique<Events>(std::make_unique<Connection>(host_, port_, patience_), request);
 }
 
 }  // namespace permit::worker

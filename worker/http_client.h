@@ -23,6 +23,20 @@ struct Patience {
   std::chrono::milliseconds answer{75'000};  // above the longest poll, 60 s
 };
 
+// The messages of one event stream, one after the other.
+class EventReader {
+ public:
+  struct Event {
+    std::string name;
+    std::string id;  // "" if it has none
+    std::string data;
+  };
+  virtual ~EventReader() = default;
+  // Waits for it. Throws Error ANSWER_LOST when the stream has ended, or was silent for longer than
+  // any server is that is still there.
+  virtual Event next() = 0;
+};
+
 class HttpTransport : public Transport {
  public:
   // "host:port", "http://host:port". Throws Error ADDRESS_INVALID.
@@ -37,11 +51,16 @@ class HttpTransport : public Transport {
   // Sent with every call; "" is none. Before the first call.
   void set_api_key(std::string key) { api_key_ = std::move(key); }
 
+  // The server's event stream, GET `target`, from the one after `last_id` on; "" begins anew.
+  // Throws like call().
+  std::unique_ptr<EventReader> events(const std::string& target, const std::string& last_id) const;
+
   const std::string& host() const { return host_; }
   const std::string& port() const { return port_; }
 
  private:
   class Connection;
+  class Events;
   struct Idle {
     std::unique_ptr<Connection> connection;
     std::chrono::steady_clock::time_point since;

@@ -72,7 +72,7 @@ Session::Session(Arguments arguments, Settings settings)
 
 Session::~Session() = default;
 
-worker::Transport& Session::transport() {
+worker::HttpTransport& Session::transport() {
   if (!transport_) {
     transport_ = std::make_unique<worker::HttpTransport>(settings_.text("address"));
     transport_->set_api_key(api_key());

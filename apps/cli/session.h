@@ -26,7 +26,7 @@ class Session {
   const Output& out() const { return out_; }
 
   // Made at the first use; a call that finds no server throws Error SERVER_UNREACHABLE.
-  worker::Transport& transport();
+  worker::HttpTransport& transport();
   permits::PoolClient pools();
   worker::Client client();
 
