@@ -4,6 +4,7 @@ import {duration_text} from "./dom.js";
 // "0", "0.25", "3.4", "512", "1.2k", "13M"
 export function number_text(number) {
   if (number < 0) return "-" + number_text(-number);
+  if (number > 0 && number < 0.001) return "<0.001";
   if (number < 0.995) return String(Number(number.toPrecision(2)));
   for (const suffix of ["", "k", "M", "G", "T"]) {
     const digits = number < 9.95 ? 1 : 0;
