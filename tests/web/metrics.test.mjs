@@ -117,6 +117,7 @@ test("values of a time are told to whoever points or moves with the keys", async
   assert.equal(await focused(page), "SUMMARY As a table");
   await page.keyboard.press("Enter");
   const rows = page.getByRole("region", {name: "Acquires, all values"}).locator("tbody tr");
+  await rows.nth(899).waitFor();
   assert.equal(await rows.count(), 900);
   assert.match(await rows.first().innerText(), /12:00:00\s+899\/s/);
 });

@@ -14,7 +14,7 @@ const ranges = [
 // What is shown: the series by name, together in one chart if there are several.
 const charts = [
   {series: ["acquires"], title: "Acquires", about: "granted"},
-  {series: ["conflicts"], title: "Conflicts", about: "none was free"},
+  {series: ["conflicts"], title: "Conflicts", about: "none free"},
   {series: ["wait_p50", "wait_p95"], lines: ["p50", "p95"], title: "Wait", about: "for a slot"},
   {series: ["holds"], title: "Slots held", about: "in all pools"},
   {series: ["waiting"], title: "Waiting", about: "for a slot"},
