@@ -50,6 +50,7 @@ export function open(root, context) {
   const stop = while_visible(ask_every, (signal) => server.ask(signal));
   if (query.get("section")) Promise.all([loaded, server.asked]).then(() => !abort.signal.aborted && go_to_section());
   return {
+    update: () => server.update(),
     navigated() {
       reference.filter = context.query.get("q") ?? "";
       go_to_section();
@@ -95,12 +96,18 @@ class ServerFacts {
   #context;
   #shown = "";
   #uptime = h("span", {class: "ticks"});
+  #version = h("span");
   #problem = h("p", {class: "notice bad", hidden: true});
   #done;
   asked = new Promise((resolve) => (this.#done = resolve));
 
   constructor(context) {
     this.#context = context;
+  }
+
+  // After the stream has told something: whose page this is.
+  update() {
+    set_text(this.#version, this.#context.state.page_version || "?");
   }
 
   async ask(signal) {
@@ -114,8 +121,7 @@ class ServerFacts {
       if (signal.aborted) return false;
       if (error.status === 404) {
         goes_on = false;
-        put(this.element, h("p", {class: "dim nothing"}, "This server does not tell about itself here. Its version is ",
-          this.#context.state.version || "not known", "."));
+        put(this.element, h("p", {class: "dim nothing"}, "This server does not tell about itself here. Its version is ", this.#version, "."));
         put(this.settings, not_told("settings"));
       } else {
         set_text(this.#problem, `! ${error.message.charAt(0).toUpperCase()}${error.message.slice(1)}. What is shown may be old.`);
@@ -147,7 +153,7 @@ class ServerFacts {
     const warnings = status.warnings ?? [];
     put(this.element, this.#problem, warnings.map((text) => h("p", {class: "notice"}, h("b", {}, "! warning"), text)), facts([
       ["Server", [`permit ${status.version ?? "?"}`, status.revision && ` (${status.revision})`, status.ready ? ", ready" : ", not ready"]],
-      ["This page", `of permit ${state.page_version || "?"}`],
+      ["This page", ["of permit ", this.#version]],
       status.compiler && ["Compiler", status.compiler],
       started && ["Up", [this.#uptime, " since ", time_element(status.startTime, state.now())]],
       status.host && ["Runs on", `${status.host}${status.pid ? `, pid ${status.pid}` : ""}`],
