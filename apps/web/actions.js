@@ -8,7 +8,7 @@ import {facts, heartbeat_at, holder_element, left_text, progress_of, seems_alive
   worker_of} from "./holds.js";
 import {keep, kept} from "./theme.js";
 
-const identity_key = "permit.identity";
+export const identity_key = "permit.identity";  // where the reader's name is kept
 const tokens_key = "permit.tokens";
 const tokens_kept = 50;
 

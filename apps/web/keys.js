@@ -4,18 +4,23 @@ import {h} from "./dom.js";
 
 const second_key_within = 1_500;
 
+let known_pages = [];
+
+// What each key does.
+export function keys_table() {
+  return h("table", {class: "keys"}, h("tbody", {},
+    row("/", "filter this page"),
+    known_pages.map((page) => row(`g ${page.key}`, page.label)),
+    row("Arrow keys", "move among slots and in menus"),
+    row("Enter", "open a slot's menu; do what a dialog asks"),
+    row("Esc", "close a menu or a dialog; empty the filter"),
+    row("?", "this list")));
+}
+
 export function start_keys(pages, navigate) {
+  known_pages = pages;
   let after_g = 0;
-  const help = () => show_dialog({
-    title: "Keys",
-    content: h("table", {class: "keys"}, h("tbody", {},
-      row("/", "filter this page"),
-      pages.map((page) => row(`g ${page.key}`, page.label)),
-      row("Arrow keys", "move among slots and in menus"),
-      row("Enter", "open a slot's menu; do what a dialog asks"),
-      row("Esc", "close a menu or a dialog; empty the filter"),
-      row("?", "this list"))),
-  });
+  const help = () => show_dialog({title: "Keys", content: keys_table()});
   document.getElementById("help").addEventListener("click", help);
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;

@@ -7,6 +7,7 @@ const runs_kept = 1000;
 export class State {
   seq = 0;
   version = "";
+  page_version = "";       // of the server that sent the page: the first one heard
   instance = "";
   loaded = false;          // a snapshot has come
   pools = new Map();       // name -> Pool, with all of its slots
@@ -78,6 +79,7 @@ export class State {
 
   #replace(data) {
     this.loaded = true;
+    this.page_version ||= data.version ?? "";
     Object.assign(this, {seq: data.seq ?? 0, version: data.version ?? "",
       instance: data.instance ?? "", queues: data.queues ?? [], alerts: data.alerts ?? []});
     this.pools = new Map((data.pools ?? []).map((pool) => [pool.pool, merged(undefined, pool)]));

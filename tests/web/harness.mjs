@@ -236,7 +236,7 @@ export async function fixture_site(t, snapshot, answer = async () => undefined) 
   const server = createServer(async (request, response) => {
     const url = new URL(request.url, "http://localhost");
     if (url.pathname === `${namespace_path}/events`) return stream(request, response);
-    if (url.pathname.startsWith("/api/")) {
+    if (/^\/(api\/|permit\.api\.|openapi\.json$)/.test(url.pathname)) {
       const asked = {method: request.method, path: decodeURIComponent(url.pathname)
         .replace(namespace_path, ""), query: url.searchParams, body: await body_of(request)};
       site.requests.push(asked);

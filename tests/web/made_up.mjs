@@ -81,3 +81,20 @@ export function lab() {
     ],
   });
 }
+
+// A task queue; `polled` says how many seconds ago each of its pollers asked last.
+export function queue(name, {kind = "workflow", polled = {}, oldest, ...more} = {}) {
+  return {name, kind, pollers: Object.entries(polled).map(([identity, ago]) => ({identity, lastAccessTime: at(-ago)})),
+    ...(oldest === undefined ? {} : {oldestTask: at(-oldest)}), ...more};
+}
+
+// What a worker tells of itself, `ago` seconds ago.
+export function heartbeat(identity, task_queue, {ago = 4, used = 2, free = 8, ...more} = {}) {
+  const [pid, host] = identity.split("@");
+  const slots = {currentUsedSlots: used, currentAvailableSlots: free, totalProcessedTasks: 1234, totalFailedTasks: 0};
+  return {workerInstanceKey: `key-${identity}-${task_queue}`, workerIdentity: identity, taskQueue: task_queue,
+    hostInfo: {hostName: host, processId: pid}, deploymentVersion: {buildId: "2026-11-18.3"}, sdkName: "permit-cpp",
+    sdkVersion: "0.1.0", status: "WORKER_STATUS_RUNNING", startTime: at(-4000), heartbeatTime: at(-ago),
+    workflowTaskSlotsInfo: slots, activityTaskSlotsInfo: {...slots, totalProcessedTasks: "321"},
+    totalStickyCacheHit: "980", totalStickyCacheMiss: 20, currentStickyCacheSize: 41, ...more};
+}
