@@ -50,15 +50,18 @@ export class Gantt {
     };
   }
 
-  // rows: {key, kind: "pool" or "slot", label, title, records, kept_from}; idle: what is folded;
-  // summary: the picture in words.
+  // rows: {key, kind: "pool" or "slot", label, title, records, kept_from}; idle: what is folded.
   show(shown) {
     this.#shown = shown;
     this.#tops = [0];
     for (const {kind} of shown.rows) this.#tops.push(this.#tops.at(-1) + heights[kind]);
     this.#sheet.style.setProperty("height", `${this.#tops.at(-1)}px`);
-    set_attribute(this.#canvas, "aria-label", shown.summary);
     this.draw();
+  }
+
+  // The picture in words.
+  summarize(text) {
+    set_attribute(this.#canvas, "aria-label", text);
   }
 
   // With the next frame.

@@ -8,10 +8,12 @@ import {length_of, overlap_words, sort_keys} from "./hold_words.js";
 const page_rows = 25;
 const columns = [["pool", "Slot"], ["outcome", "Outcome"], ["holder", "Holder"], ["held", "Held"], ["since", "Since"],
   ["ended", "Ended"], ["fence", "Fence"], ["run", "Run"]];
+const collated_max = 3000;
 const numbers = new Set(["held", "since", "ended", "fence"]);
 
 export class HoldTable {
-  #records = [];   // all that are shown, in order
+  #records = [];   // all that are shown, in no order
+  #order;          // of them, as far as it was needed
   #now = 0;
   #page = 0;
   #sort;
@@ -46,7 +48,8 @@ export class HoldTable {
 
   // All of what the page shows; what was on the page of the table stays there if it can.
   show(records, now) {
-    this.#records = sorted(records, this.#sort, now);
+    this.#records = records;
+    this.#order = unsorted(records, this.#sort, now);
     this.#now = now;
     this.#page = Math.min(this.#page, Math.max(0, Math.ceil(records.length / page_rows) - 1));
     this.#show_page();
@@ -56,9 +59,9 @@ export class HoldTable {
     this.#page = 0;
   }
 
-  // In the order of the table.
-  get records() {
-    return this.#records;
+  // All of them, in the order of the table.
+  sorted() {
+    return part_sorted(this.#order, 0, this.#records.length);
   }
 
   #sort_by(name) {
@@ -79,7 +82,7 @@ export class HoldTable {
   #show_page() {
     const first = this.#page * page_rows;
     const count = this.#records.length;
-    const shown = this.#records.slice(first, first + page_rows);
+    const shown = part_sorted(this.#order, first, Math.min(count, first + page_rows));
     reconcile(this.#body, shown, ({hold, end, late}) => `${hold.fence} ${end} ${late}`, (record) => this.#make_row(record),
       (element, record) => {
         if (record.end === Infinity) set_text(element.cells[3], duration_text(length_of(record, this.#now)));
@@ -103,19 +106,49 @@ export class HoldTable {
   }
 }
 
-// Names as they are compared elsewhere, but each only once: there may be fifty thousand.
-function sorted(records, sort, now) {
+// --- Order ---
+
+// Compares two places in `records` by a column; the newest hold first among equals.
+function order_of(records, sort, now) {
   const name = sort.replace(/^-/, "");
   const sign = sort.startsWith("-") ? -1 : 1;
-  let keys = records.map((record) => sort_keys[name](record, now));
-  if (!numbers.has(name)) {
-    const distinct = [...new Set(keys)];
-    if (distinct.length < 2000) distinct.sort(by_name);
-    else distinct.sort();
-    const ranks = new Map(distinct.map((key, i) => [key, i]));
-    keys = keys.map((key) => ranks.get(key));
+  const keys = records.map((record) => sort_keys[name](record, now));
+  const by_number = (a, b) => sign * (keys[a] - keys[b]);
+  const by_text = (a, b) => (keys[a] === keys[b] ? 0 : keys[a] < keys[b] ? -sign : sign);
+  const by_words = (a, b) => sign * by_name(keys[a], keys[b]);  // 2 before 10, which takes its time
+  const compare = numbers.has(name) ? by_number : records.length > collated_max ? by_text : by_words;
+  return (a, b) => compare(a, b) || records[b].hold.fence - records[a].hold.fence;
+}
+
+// What part_sorted() works on: the places of the records, which it moves towards their order.
+export function unsorted(records, sort, now) {
+  return {records, compare: order_of(records, sort, now), places: Array.from(records, (_, i) => i)};
+}
+
+// The records from `first` to before `end` in their order, without sorting all of them: there may be
+// fifty thousand, and a reader who waits for the first page.
+export function part_sorted({records, compare, places}, first, end) {
+  if (first > 0) select(places, first, compare, 0);
+  if (end < places.length) select(places, end, compare, first);
+  return places.slice(first, end).sort(compare).map((i) => records[i]);
+}
+
+// Moves places until what is before `at` would be sorted before it, and the rest behind; quickselect.
+function select(places, at, compare, from) {
+  let [low, high] = [from, places.length - 1];
+  while (low < high) {
+    const pivot = places[(low + high) >> 1];
+    let [i, j] = [low, high];
+    while (i <= j) {
+      while (compare(places[i], pivot) < 0) i++;
+      while (compare(places[j], pivot) > 0) j--;
+      if (i > j) break;
+      [places[i], places[j]] = [places[j], places[i]];
+      i++;
+      j--;
+    }
+    if (at <= j) high = j;
+    else if (at >= i) low = i;
+    else return;
   }
-  const order = Array.from(records, (_, i) => i);
-  order.sort((a, b) => sign * (keys[a] - keys[b]) || records[b].hold.fence - records[a].hold.fence);
-  return order.map((i) => records[i]);
 }

@@ -15,7 +15,7 @@ export function overlap_words({hold, late, end}) {
 
 // One sentence, for those who cannot see the bar.
 export function describe(records, row, now) {
-  if (records.length > 1) return `${row.pool} slot ${row.slot}: ${sum_words(records)}; Enter shows them larger`;
+  if (records.length > 1) return `${row.pool} slot ${row.slot}: ${sum_of(records)}; Enter shows them larger`;
   const [record] = records;
   const {hold} = record;
   return [`${hold.pool} slot ${hold.slot}: ${record.kind}${hold.cause ? ` (${hold.cause})` : ""}`, hold.holder,
@@ -24,17 +24,23 @@ export function describe(records, row, now) {
 }
 
 // "12 holds: 10 released, 2 lease_expired"
-export function sum_words(records) {
+export function sum_words(holds, counts) {
+  const all = `${holds.toLocaleString("en")} ${holds === 1 ? "hold" : "holds"}`;
+  const each = [...counts].filter(([, count]) => count > 0).map(([kind, count]) => `${count.toLocaleString("en")} ${kind}`);
+  return [all, each.join(", ")].filter(Boolean).join(": ");
+}
+
+function sum_of(records) {
   const counts = new Map();
   for (const {kind} of records) counts.set(kind, (counts.get(kind) ?? 0) + 1);
-  return `${records.length} ${records.length === 1 ? "hold" : "holds"}: ${[...counts].map(([kind, count]) => `${count} ${kind}`).join(", ")}`;
+  return sum_words(records.length, counts);
 }
 
 // The same as elements, below the picture.
 export function words(records, row, now) {
   const place = h("b", {class: "mono"}, `${row.pool} ${row.slot}`);
   if (records.length > 1) {
-    return [place, h("span", {}, sum_words(records)), h("span", {class: "dim"}, "within a pixel: zoom in to tell them apart")];
+    return [place, h("span", {}, sum_of(records)), h("span", {class: "dim"}, "within a pixel: zoom in to tell them apart")];
   }
   const [record] = records;
   const {hold} = record;

@@ -29,6 +29,7 @@ class TimelinePage {
   #frame = 0;
   #unsubscribe;
   #table_timer = 0;
+  #closed = false;
   #gantt;
   #table;
   #picker;
@@ -88,6 +89,7 @@ class TimelinePage {
   }
 
   close() {
+    this.#closed = true;
     this.#unsubscribe();
     this.#ledger.cancel();
     this.#gantt.close();
@@ -161,8 +163,8 @@ class TimelinePage {
     if (this.#frame === 0) this.#frame = requestAnimationFrame(() => this.#refresh());
   }
 
-  // The picture at once; the table too if the reader has asked, else from time to time.
-  #refresh({now: at_once = false} = {}) {
+  // The picture at once, the table behind it; from time to time if the reader did not ask.
+  #refresh({now: asked = false} = {}) {
     cancelAnimationFrame(this.#frame);
     this.#frame = 0;
     const {state} = this.#context;
@@ -175,32 +177,35 @@ class TimelinePage {
     this.#ledger.want(this.#choice.pool, bounds.from);
     this.#rows = rows_of(state, this.#ledger, this.#choice, bounds);
     this.#picker.show(this.#range, now);
-    if (at_once || !this.#listed) this.#list(now, bounds);
-    else this.#list_later();
+    if (!this.#listed) this.#list();
+    else if (asked) this.#list_in(0);
+    else if (this.#listed.version !== this.#ledger.version) this.#list_in(this.#listed.at + table_every - performance.now());
     const lists = this.#rows.filter(({kind}) => kind === "slot").map(({records}) => records);
     const idle = this.#fold ? idle_stretches(lists, bounds.from, bounds.to, now) : [];
-    this.#gantt.show({rows: this.#rows, ...bounds, now, idle, summary: this.#listed.summary});
+    this.#gantt.show({rows: this.#rows, ...bounds, now, idle});
   }
 
-  #list_later() {
-    if (this.#listed.version === this.#ledger.version || this.#table_timer !== 0) return;
-    const wait = Math.max(0, this.#listed.at + table_every - performance.now());
-    this.#table_timer = setTimeout(() => {
-      const now = this.#now();
-      this.#list(now, bounds_of(this.#range, now));
-    }, wait);
+  // Not before the picture has been painted.
+  #list_in(milliseconds) {
+    if (milliseconds > 0 && this.#table_timer !== 0) return;
+    clearTimeout(this.#table_timer);
+    this.#table_timer = setTimeout(() => requestAnimationFrame(() => setTimeout(() => this.#list())), Math.max(0, milliseconds));
   }
 
-  #list(now, bounds) {
+  #list() {
+    if (this.#closed) return;
+    const now = this.#now();
+    const bounds = bounds_of(this.#range, now);
     clearTimeout(this.#table_timer);
     this.#table_timer = 0;
-    const {records, counts, forgotten} = holds_within(this.#rows, bounds);
+    const {records, counts, shown, forgotten} = holds_within(this.#rows, bounds);
     this.#table.show(records, now);
     const slots = this.#rows.filter(({kind}) => kind === "slot").length;
     const until = this.#range.length === undefined ? clock_text(bounds.to, now) : "now";
     const summary = `Timeline of ${slots} ${slots === 1 ? "slot" : "slots"} from ${clock_text(bounds.from, now)} to ${until}, ` +
-      `${records.length === 0 ? "no holds" : sum_words(records)}. The table below has the same.`;
-    this.#listed = {version: this.#ledger.version, at: performance.now(), summary};
+      `${sum_words(records.length, shown)}. The table below has the same.`;
+    this.#listed = {version: this.#ledger.version, at: performance.now()};
+    this.#gantt.summarize(summary);
     this.#show_legend(counts);
     this.#show_notes(forgotten, now);
     this.#show_nothing(records.length);
@@ -270,7 +275,7 @@ class TimelinePage {
   }
 
   async #download(format) {
-    const {records} = this.#table;
+    const records = this.#table.sorted();
     await download(records, format, this.#now());
     const partial = this.#ledger.loading ? " More is still being loaded." : "";
     this.#context.notify(`${records.length.toLocaleString("en")} holds saved as ${format.toUpperCase()}.${partial}`);

@@ -56,21 +56,24 @@ function has_some(records, from, to) {
   return first !== undefined && first.begin < to;
 }
 
-// The holds of the rows that are in the range, how many there are of each outcome (whichever are
-// chosen), and of how many slots the server has forgotten some.
+// The holds of the rows that are in the range; how many there are of each outcome, of those shown
+// and of all whichever are chosen; and of how many slots the server has forgotten some.
 export function holds_within(rows, {from, to}) {
   const records = [];
   const counts = new Map(outcomes.map((name) => [name, 0]));
+  const shown = new Map(counts);
   let forgotten = 0;
+  const each_within = (list, use) => {
+    for (let i = first_ending_after(list, from); i < list.length && list[i].begin < to; ++i) use(list[i]);
+  };
   for (const row of rows) {
     if (row.kind !== "slot") continue;
     if (row.kept_from > from) forgotten++;
-    for (let i = first_ending_after(row.records, from); i < row.records.length && row.records[i].begin < to; ++i) {
-      records.push(row.records[i]);
-    }
-    for (let i = first_ending_after(row.alike, from); i < row.alike.length && row.alike[i].begin < to; ++i) {
-      counts.set(row.alike[i].kind, (counts.get(row.alike[i].kind) ?? 0) + 1);
-    }
+    each_within(row.alike, ({kind}) => counts.set(kind, counts.get(kind) + 1));
+    each_within(row.records, (record) => {
+      records.push(record);
+      shown.set(record.kind, shown.get(record.kind) + 1);
+    });
   }
-  return {records, counts, forgotten};
+  return {records, counts, shown, forgotten};
 }
