@@ -98,3 +98,29 @@ export function heartbeat(identity, task_queue, {ago = 4, used = 2, free = 8, ..
     workflowTaskSlotsInfo: slots, activityTaskSlotsInfo: {...slots, totalProcessedTasks: "321"},
     totalStickyCacheHit: "980", totalStickyCacheMiss: 20, currentStickyCacheSize: 41, ...more};
 }
+
+// --- The ledger, as GET permits tells it ---
+
+// A hold of the ledger: from so many seconds ago to so many seconds ago.
+export function past(pool_name, slot, outcome, from, to, more = {}) {
+  const {activities, deadline, ...known} = hold(pool_name, slot, {held: from, left: 0, ...more});
+  return {...known, state: "closed", outcome, closedAt: at(-to), ...more};
+}
+
+// Fences grow with time, as the server gives them. Newest first, as it tells of them.
+export function in_order(ledger) {
+  ledger.sort((a, b) => (a.since < b.since ? -1 : 1)).forEach((one, i) => (one.fence = 2000 + i));
+  return ledger.reverse();
+}
+
+// Answers GET permits as the server does, from a ledger that is the newest first.
+export function serve_ledger(ledger, {page_max = 1000} = {}) {
+  return async ({method, path, query}) => {
+    if (method !== "GET" || path !== "/permits") return undefined;
+    const rows = ledger().filter((one) => (!query.get("pool") || one.pool === query.get("pool")) &&
+      (!query.get("since") || !one.closedAt || one.closedAt >= query.get("since")));
+    const first = Number(query.get("nextPageToken") ?? 0);
+    const size = Math.min(Number(query.get("pageSize") || 100), page_max);
+    return [200, {permits: rows.slice(first, first + size), ...(first + size < rows.length ? {nextPageToken: String(first + size)} : {})}];
+  };
+}
