@@ -1,7 +1,17 @@
 # Writes OUTPUT, a .cpp with permit::http::built_in_assets(): the bytes of each file, the same through
-# gzip where that is shorter, and a hash. Run by the build:
+# gzip where that is shorter, and a hash. All modules are in main.js. Run by the build:
 # cmake -DDIRECTORY=... -DFILES=index.html|pages/pools.js -DOUTPUT=... -P embed_assets.cmake
+include(${CMAKE_CURRENT_LIST_DIR}/join_modules.cmake)
 string(REPLACE "|" ";" files "${FILES}")
+set(modules ${files})
+list(FILTER modules INCLUDE REGEX "\\.js$")
+list(FILTER files EXCLUDE REGEX "\\.js$")
+set(joined "${OUTPUT}.modules")
+if(modules)
+  join_modules("${DIRECTORY}" "${modules}" "${joined}/main.js")
+  file(WRITE "${joined}/stream_worker.js" "import \"./main.js\";\n")
+  list(APPEND files main.js stream_worker.js)
+endif()
 set(arrays "")
 set(rows "")
 set(number 0)
@@ -15,6 +25,9 @@ endfunction()
 
 foreach(path IN LISTS files)
   set(file "${DIRECTORY}/${path}")
+  if(path MATCHES "\\.js$")
+    set(file "${joined}/${path}")
+  endif()
   set(zipped "${OUTPUT}.gz")
   execute_process(COMMAND gzip -9nc INPUT_FILE "${file}" OUTPUT_FILE "${zipped}"
                   COMMAND_ERROR_IS_FATAL ANY)

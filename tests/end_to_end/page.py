@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""The page's files come out of the binary as they are in apps/web, and out of a directory no other
-file does. What the page shows is in tests/web."""
+"""The page's files come out of the binary as they are in apps/web, its modules as one, and out of a
+directory no other file does. What the page shows is in tests/web."""
 
 import gzip
 import os
+import re
 import socket
 import subprocess
 
@@ -32,9 +33,10 @@ def get(client, target, method="GET", **headers):
     return client.raw(method, target, headers=headers)
 
 
-def check_file(client, target, path):
-    """The answers to everything that a browser may ask of one file."""
-    bytes_of_file = path.read_bytes()
+def check_file(client, target, path, bytes_of_file=None):
+    """The answers to everything that a browser may ask of one file. Returns how it was at its shortest."""
+    bytes_of_file = path.read_bytes() if bytes_of_file is None else bytes_of_file
+    shortest = len(bytes_of_file)
     status, head, body = get(client, target)
     check((status, body) == (200, bytes_of_file), f"{target}: {status}, {len(body)} bytes")
     check(head["Content-Type"] == TYPES.get(path.suffix, "application/octet-stream"),
@@ -42,14 +44,13 @@ def check_file(client, target, path):
     check("Content-Encoding" not in head, f"{target} is compressed, unasked")
     for name, value in GUARDS.items():
         check(head.get_all(name) == [value], f"{target}: {name}: {head.get_all(name)}")
-    tags = {head["ETag"]}
     for accepted in ("gzip", "br, gzip;q=0.5", "gzip, deflate, br, zstd"):
         status, zipped, body = get(client, target, Accept_Encoding=accepted)
         if zipped["Content-Encoding"] == "gzip":
+            shortest = len(body)
             check(len(body) < len(bytes_of_file), f"{target} has grown")
             body = gzip.decompress(body)
             check(zipped["ETag"] != head["ETag"], f"{target}: other bytes, the same tag")
-        tags.add(zipped["ETag"])
         check((status, body) == (200, bytes_of_file), f"{target} with {accepted}: {status}")
     status, refused, _ = get(client, target, Accept_Encoding="gzip;q=0, br")
     check("Content-Encoding" not in refused, f"{target}: gzip, which was refused")
@@ -61,20 +62,32 @@ def check_file(client, target, path):
     status, only, body = get(client, target, "HEAD")
     check((status, body) == (200, b""), f"HEAD {target}: {status} {body}")
     check(int(only["Content-Length"]) == len(bytes_of_file), f"HEAD {target}: {only}")
-    return len(tags) > 1
+    return shortest
 
 
 def the_binary_has_every_file():
     page = REPOSITORY / "apps/web"
     files = sorted(file for file in page.rglob("*") if file.is_file())
+    modules = [str(file.relative_to(page)) for file in files if file.suffix == ".js"]
     with Server() as server:
         client = server.client()
-        zipped = sum(check_file(client, f"/assets/{file.relative_to(page)}", file) for file in files)
-        if (page / "index.html").exists():
-            check_file(client, "/", page / "index.html")
-        else:
-            check(get(client, "/")[0] == 404, "there is no page")
-        check(zipped > 0 or not files, "nothing is compressed")
+        sizes = {}
+        for file in files:
+            if file.suffix != ".js":
+                name = str(file.relative_to(page))
+                sizes[name] = check_file(client, f"/assets/{name}", file)
+        check_file(client, "/", page / "index.html")
+        for name in ("main.js", "stream_worker.js"):
+            joined = get(client, f"/assets/{name}")[2]
+            sizes[name] = check_file(client, f"/assets/{name}", page / name, joined)
+        everything = get(client, "/assets/main.js")[2].decode()
+        for module in modules:
+            check(f'"{module}"() {{' in everything, f"main.js does not have {module}")
+            if module not in sizes:
+                check(get(client, f"/assets/{module}")[0] == 404, f"{module} is there twice")
+        check(not re.search(r"^\s*(import|export|//)", everything, re.MULTILINE), "something is left")
+        print(f"    {len(modules)} modules in one, in all {sum(sizes.values())} bytes: {sizes}")
+        check(sum(sizes.values()) < 100_000, f"the page is more than 100 KB as it is sent: {sizes}")
         check(get(client, "/favicon.ico")[0] in (200, 204), "an error in each browser's console")
         for target in ("/assets", "/assets/", "/assets/none.js", "/assets/../README.md",
                        "/assets/%2e%2e/README.md", "/index.html"):
@@ -82,7 +95,6 @@ def the_binary_has_every_file():
         for method in ("POST", "PUT", "DELETE"):
             status, head, _ = client.raw(method, "/")
             check(status == 405 and head["Allow"] == "GET, HEAD", f"{method} /: {status} {head}")
-        print(f"    {len(files)} files, {zipped} of them compressed")
 
 
 def make_page(root):

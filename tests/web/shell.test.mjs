@@ -1,12 +1,8 @@
 // The page's frame: the stream, how fresh it is, navigation, theme, keyboard.
 import assert from "node:assert/strict";
-import {readdir, readFile} from "node:fs/promises";
-import path from "node:path";
 import test from "node:test";
-import {gzipSync} from "node:zlib";
-import {eventually, fixture_site, focused, open_page, start_chromium, web_files} from "./harness.mjs";
+import {eventually, fixture_site, focused, open_page, start_chromium} from "./harness.mjs";
 import {ended, hold, lab, pool, snapshot} from "./made_up.mjs";
-
 
 test("the page shows the pools of the stream, and asks nobody else for anything", async (t) => {
   const site = await fixture_site(t, lab());
@@ -15,17 +11,6 @@ test("the page shows the pools of the stream, and asks nobody else for anything"
   await page.getByRole("heading", {name: "gpu-pool"}).waitFor();
   assert.equal(await page.title(), "Pools · Permit");
   await page.check();
-});
-
-test("the whole page is smaller than 100 KB as it is sent", async () => {
-  let bytes = 0;
-  for (const directory of [web_files, path.join(web_files, "pages")]) {
-    for (const name of await readdir(directory)) {
-      if (/\.(html|css|js)$/.test(name)) bytes += gzipSync(await readFile(path.join(directory, name))).length;
-    }
-  }
-  console.log(`${bytes} bytes`);
-  assert.ok(bytes < 100_000, `${bytes} bytes`);
 });
 
 test("a silent server is called stale within 6 s, and live again by itself", async (t) => {
