@@ -91,9 +91,10 @@ std::vector<Flag> start_flags() {
 
 constexpr const char* query_text =
     "A query is terms joined by AND: WorkflowId, RunId, WorkflowType, ExecutionStatus, StartTime, "
-    "CloseTime, ParentWorkflowId, compared by =, !=, <, <=, >, >=, IN (…) or STARTS_WITH with a "
-    "value in quotes. ExecutionStatus is Running, Completed, Failed, Canceled, Terminated, "
-    "ContinuedAsNew or TimedOut.";
+    "CloseTime, ParentWorkflowId, TaskQueue, Outcome, compared by =, !=, <, <=, >, >=, IN (…) or "
+    "STARTS_WITH with a value in quotes. ExecutionStatus is Running, Completed, Failed, Canceled, "
+    "Terminated, ContinuedAsNew or TimedOut. Outcome, of permits, is held, released, "
+    "lease_expired, holder_closed or force_released.";
 
 std::vector<Command> commands_that_look() {
   return {

@@ -21,8 +21,8 @@ function identity_field() {
     maxlength: 200, hint: "Goes on record, and is remembered in this browser."};
 }
 
-// ask(), with the reason and the name, which `act` finds in its values.
-function ask_on_record({fields = [], act, ...dialog}) {
+// ask(), with the reason and the name, which `act` is given as its second argument.
+export function ask_on_record({fields = [], act, ...dialog}) {
   return ask({...dialog, fields: [...fields, reason_field, identity_field()], act: (values) => {
     keep(identity_key, values.identity);
     return act(values, {reason: values.reason, identity: values.identity});

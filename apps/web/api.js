@@ -33,9 +33,9 @@ async function error_of(response) {
     answer.message || `the server answered ${response.status} ${response.statusText}`.trim());
 }
 
-async function request(method, path, {parameters, body, signal} = {}) {
+async function request(method, path, {parameters, body, signal, wait = 20_000} = {}) {
   const limit = new AbortController();
-  const timer = setTimeout(() => limit.abort(), 20_000);
+  const timer = setTimeout(() => limit.abort(), wait);
   signal?.addEventListener("abort", () => limit.abort());
   try {
     const headers = body === undefined ? {} : {"Content-Type": "application/json"};
@@ -46,7 +46,8 @@ async function request(method, path, {parameters, body, signal} = {}) {
     return text === "" ? {} : JSON.parse(text);
   } catch (error) {
     if (error instanceof ApiError || signal?.aborted) throw error;
-    throw new ApiError(0, "UNREACHABLE", method === "GET" ? "the server does not answer" :
+    const only_reads = method === "GET" || /\/(Get|List|Count|Describe|Query)\w+$/.test(path);
+    throw new ApiError(0, "UNREACHABLE", only_reads ? "the server does not answer" :
       "the server does not answer: it may or may not have done this. Look before you try again");
   } finally {
     clearTimeout(timer);
@@ -60,6 +61,13 @@ export const api = {
   put: (path, body) => request("PUT", path, {body}),
   delete: (path, parameters) => request("DELETE", path, {parameters}),
 };
+
+// One of Temporal's calls. Names are in the body, so that any may be as long and as odd as it is
+// allowed to be, and payloads come as the very bytes they are.
+export function rpc(name, body = {}, options = {}) {
+  const path = `temporal.api.workflowservice.v1.WorkflowService/${name}`;
+  return request("POST", path, {...options, body: {namespace: "default", ...body}});
+}
 
 // A name in a path.
 export const part = encodeURIComponent;

@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "orchestrator/protocol/enums.h"
+#include "orchestrator/protocol/common.h"
 #include "orchestrator/protocol/error.h"
 #include "orchestrator/protocol/nearest.h"
 #include "orchestrator/protocol/time_text.h"
@@ -15,13 +15,16 @@ namespace permit::store {
 
 namespace {
 
-enum class FieldType { text, time, status };
+enum class FieldType { text, time, status, outcome };
 
 struct Field {
   std::string_view name;
-  std::string_view column;
+  std::string_view column;  // or an expression
   FieldType type;
 };
+
+// Of a permit that is held 0, so that it can be asked for; absent for runs that are no permits.
+constexpr std::string_view outcome_column = "iif(fence is null, null, coalesce(outcome, 0))";
 
 constexpr std::array fields = {
     Field{"WorkflowId", "workflow_id", FieldType::text},
@@ -32,6 +35,8 @@ constexpr std::array fields = {
     Field{"CloseTime", "close_time", FieldType::time},
     Field{"ParentWorkflowId", "parent_workflow_id", FieldType::text},
     Field{"ParentRunId", "parent_run_id", FieldType::text},
+    Field{"TaskQueue", "task_queue", FieldType::text},
+    Field{"Outcome", outcome_column, FieldType::outcome},
 };
 
 struct StatusName {
@@ -48,6 +53,19 @@ constexpr std::array status_names = {
     StatusName{"Terminated", "TERMINATED", WorkflowExecutionStatus::terminated},
     StatusName{"ContinuedAsNew", "CONTINUED_AS_NEW", WorkflowExecutionStatus::continued_as_new},
     StatusName{"TimedOut", "TIMED_OUT", WorkflowExecutionStatus::timed_out},
+};
+
+struct OutcomeName {
+  std::string_view text;
+  Outcome outcome;
+};
+
+constexpr std::array outcome_names = {
+    OutcomeName{"held", Outcome::unspecified},
+    OutcomeName{"released", Outcome::released},
+    OutcomeName{"lease_expired", Outcome::lease_expired},
+    OutcomeName{"holder_closed", Outcome::holder_closed},
+    OutcomeName{"force_released", Outcome::force_released},
 };
 
 // What Temporal's query has and ours has not.
@@ -202,6 +220,13 @@ class Lexer {
 
 // --- Values ---
 
+template <class Names>
+std::string list_of(const Names& names) {
+  std::string list;
+  for (const auto& name : names) list += " '" + std::string(name.text) + "'";
+  return list;
+}
+
 std::string expected_value(FieldType type) {
   switch (type) {
     case FieldType::text:
@@ -209,11 +234,11 @@ std::string expected_value(FieldType type) {
     case FieldType::time:
       return "a time like '2026-08-01T12:00:00Z'";
     case FieldType::status:
+      return "a status:" + list_of(status_names);
+    case FieldType::outcome:
       break;
   }
-  std::string list = "a status:";
-  for (const StatusName& name : status_names) list += " '" + std::string(name.text) + "'";
-  return list;
+  return "an outcome:" + list_of(outcome_names);
 }
 
 std::optional<std::int64_t> status_number(std::string_view text) {
@@ -226,19 +251,30 @@ std::optional<std::int64_t> status_number(std::string_view text) {
   return std::nullopt;
 }
 
+std::optional<std::int64_t> outcome_number(std::string_view text) {
+  for (const OutcomeName& name : outcome_names) {
+    if (text == name.text) return static_cast<std::int64_t>(name.outcome);
+  }
+  return std::nullopt;
+}
+
 std::optional<std::int64_t> time_number(std::string_view text) {
   const std::optional<Time> time = parse_time(text);
   if (!time) return std::nullopt;
   return time->time_since_epoch().count();
 }
 
+std::optional<std::int64_t> number_of(FieldType type, std::string_view text) {
+  if (type == FieldType::time) return time_number(text);
+  if (type == FieldType::status) return status_number(text);
+  return outcome_number(text);
+}
+
 ListFilter::Value read_value(const Field& field, const Token& token) {
-  std::optional<std::int64_t> number;
   if (token.kind == Token::Kind::value) {
     if (field.type == FieldType::text) return token.text;
-    number = field.type == FieldType::time ? time_number(token.text) : status_number(token.text);
+    if (const auto number = number_of(field.type, token.text)) return *number;
   }
-  if (number) return *number;
   invalid(token.offset, std::string(field.name) + " takes " + expected_value(field.type) +
                             ", not " + shown(token));
 }
@@ -328,7 +364,9 @@ class Parser {
     }
     const std::string_view sql = found->second;
     const bool is_order = sql != "=" && sql != "<>";
-    if (field.type == FieldType::status && is_order) refuse_operator(field);
+    if (is_order && field.type != FieldType::text && field.type != FieldType::time) {
+      refuse_operator(field);
+    }
     advance();
     add(field, sql, value(field));
   }
@@ -386,6 +424,7 @@ class Parser {
       case FieldType::time:
         return "=, !=, <, <=, >, >=";
       case FieldType::status:
+      case FieldType::outcome:
         break;
     }
     return "=, !=, IN";
@@ -418,6 +457,9 @@ class Parser {
     } else if (field.type == FieldType::status) {
       const auto running = static_cast<std::int64_t>(WorkflowExecutionStatus::running);
       if (std::get<std::int64_t>(value) == running) narrow(Narrowing::open);
+    } else if (field.type == FieldType::outcome) {
+      const auto held = static_cast<std::int64_t>(Outcome::unspecified);
+      if (is_equal && std::get<std::int64_t>(value) == held) narrow(Narrowing::open);
     } else if (field.column == "start_time") {
       note_start(sql, Time(Duration(std::get<std::int64_t>(value))));
     }

@@ -5,11 +5,13 @@
 //   term  = field ( = | != | < | <= | > | >= ) value
 //         | field IN ( value { , value } )
 //         | field STARTS_WITH value            (of fields that hold text)
-//   value = '...' or "...": text; a time, '2026-08-01T12:00:00Z'; a status, 'Running'
+//   value = '...' or "...": text; a time, '2026-08-01T12:00:00Z'; a status, 'Running'; an outcome,
+//           'released', or 'held' of a permit that is open
 //
 // In a value, '' in single quotes and "" in double quotes are the quote itself; so are \' and \",
 // and \\ is a backslash. Keywords are read in any case, fields only as spelled. As in SQL, an
-// absent value (the CloseTime of an open run) meets no comparison, not even !=.
+// absent value (the CloseTime of an open run, the Outcome of what is no permit) meets no
+// comparison, not even !=.
 #pragma once
 
 #include <cstddef>

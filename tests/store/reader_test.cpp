@@ -240,6 +240,32 @@ TEST_CASE("each kind of term finds its runs, newest first") {
   }
 }
 
+TEST_CASE("permits are found by their outcome, and runs by their queue") {
+  Rows rows;
+  Reader reader(rows.database());
+  RunRow elsewhere = rows.run("evaluate");
+  elsewhere.task_queue = "cpu";
+  rows.insert(elsewhere);
+  rows.close(rows.grant("gpu", "0"), Outcome::released);
+  rows.close(rows.grant("gpu", "1"), Outcome::force_released, "operator");
+  rows.grant("gpu", "2");
+
+  const struct {
+    std::string query;
+    Ids ids;
+  } cases[] = {
+      {"Outcome = 'held'", {"permit:gpu:2"}},
+      {"Outcome != 'released'", {"permit:gpu:2", "permit:gpu:1"}},
+      {"Outcome IN ('released', 'lease_expired')", {"permit:gpu:0"}},
+      {"TaskQueue = 'cpu'", {"evaluate"}},
+      {"TaskQueue STARTS_WITH 'g' AND Outcome != 'held'", {"permit:gpu:1", "permit:gpu:0"}},
+  };
+  for (const auto& row : cases) {
+    CAPTURE(row.query);
+    CHECK(list_ids(reader, row.query, 1) == row.ids);
+  }
+}
+
 // As a value of a query, in either kind of quotes.
 std::string quoted(const std::string& text, char quote) {
   std::string value(1, quote);

@@ -236,9 +236,9 @@ export async function fixture_site(t, snapshot, answer = async () => undefined) 
   const server = createServer(async (request, response) => {
     const url = new URL(request.url, "http://localhost");
     if (url.pathname === `${namespace_path}/events`) return stream(request, response);
-    if (/^\/(api\/|permit\.api\.|openapi\.json$)/.test(url.pathname)) {
-      const asked = {method: request.method, path: decodeURIComponent(url.pathname)
-        .replace(namespace_path, ""), query: url.searchParams, body: await body_of(request)};
+    if (/^\/(api\/|permit\.api\.|temporal\.api\.|openapi\.json$)/.test(url.pathname)) {
+      const asked = {method: request.method, path: decodeURIComponent(url.pathname).replace(namespace_path, "")
+        .replace("temporal.api.workflowservice.v1.WorkflowService/", ""), query: url.searchParams, body: await body_of(request)};
       site.requests.push(asked);
       const [status, body] = await answer(asked) ?? [404, refusal(5, "NOT_FOUND", "not made up")];
       response.writeHead(status, {"Content-Type": "application/json"}).end(JSON.stringify(body));
