@@ -11,7 +11,8 @@ export function keys_table() {
   return h("table", {class: "keys"}, h("tbody", {},
     row("/", "filter this page"),
     known_pages.map((page) => row(`g ${page.key}`, page.label)),
-    row("Arrow keys", "move among slots and in menus"),
+    row("Arrow keys", "move among slots, holds and in menus"),
+    row("+ −", "zoom the timeline; Shift and arrows move it"),
     row("Enter", "open a slot's menu; do what a dialog asks"),
     row("Esc", "close a menu or a dialog; empty the filter"),
     row("?", "this list")));

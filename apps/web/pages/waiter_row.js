@@ -11,19 +11,19 @@ export function level_of(waited) {
   return levels.find(({from}) => waited >= from);
 }
 
-// "1.8 × the median wait", by {wait, hold} of RecentWaits; "" if nothing is known.
+// "1.8 × median wait (20s)", by {wait, hold} of RecentWaits; "" if nothing is known.
 export function ratio_text(waited, {wait, hold}) {
   const [measure, name] = wait !== undefined ? [wait, "wait"] : [hold, "hold"];
   if (!measure) return "";
   const ratio = waited / measure;
   const number = ratio >= 100 ? Math.round(ratio).toLocaleString("en") : ratio.toFixed(1);
-  return `${number} × the median ${name} of ${duration_text(measure)}`;
+  return `${number} × median ${name} (${duration_text(measure)})`;
 }
 
 export class WaiterRow {
   #place = h("td", {class: "right nowrap"});
   #who = h("td", {class: "who-cell"});
-  #pool = h("td", {class: "mono nowrap"});
+  #pool = h("td", {class: "mono"});
   #waited = h("b", {class: "ticks"});
   #level = h("span", {class: "level"});
   #ratio = h("div", {class: "dim small"});
@@ -40,8 +40,8 @@ export class WaiterRow {
 
   constructor(context) {
     this.context = context;
-    this.element = h("tr", {}, this.#place, this.#who, this.#pool, h("td", {class: "waited"}, h("div", {class: "nowrap"}, this.#waited, " ", this.#level), this.#ratio),
-      this.#how, h("td", {class: "blocked"}, this.#first, this.#details, this.#why), this.#action);
+    this.element = h("tr", {}, this.#place, this.#who, h("td", {}, h("div", {class: "nowrap"}, this.#waited, " ", this.#level), this.#ratio),
+      this.#pool, this.#how, h("td", {}, this.#first, this.#details, this.#why), this.#action);
   }
 
   // usual: {wait, hold}, medians of its pool.

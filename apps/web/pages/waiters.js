@@ -11,6 +11,7 @@ import {WhyLoader} from "./why_loader.js";
 export const title = "Waiters";
 
 const whole_line_every = 2_000;
+const rows_at_once = 50;
 
 export function open(root, context) {
   const page = new WaitersPage(root, context);
@@ -36,20 +37,26 @@ class WaitersPage {
   #problem = h("div");
   #nothing = h("div");
   #body = h("tbody");
+  #limit = rows_at_once;
+  #rest_text = h("span");
+  #rest = h("div", {class: "more-waiters", hidden: true}, h("div", {}, this.#rest_text, h("button", {type: "button", onclick: () => {
+    this.#limit += rows_at_once;
+    this.#show();
+  }}, `Show ${rows_at_once} more`)));
   #more = h("ul", {class: "more-waiters"});
   #scroll = h("div", {class: "scroll", role: "region", "aria-label": "Who waits", tabindex: "0"},
-    h("table", {class: "waiters"}, h("thead", {}, h("tr", {}, [["Place", "right"], ["Who"], ["Pool"], ["Waited"], ["How"], ["Blocked by, soonest first"], ["Action", "right"]]
+    h("table", {class: "waiters"}, h("thead", {}, h("tr", {}, [["Place", "right"], ["Who"], ["Waited"], ["Pool"], ["How"], ["Blocked by, soonest first"], ["Action", "right"]]
       .map(([text, side]) => h("th", {scope: "col", class: side}, text)))), this.#body));
 
   constructor(root, context) {
     this.#context = context;
     this.#why = new WhyLoader(() => context.state.now());
     put(context.tools, this.#select, this.#filter);
-    put(root, this.#total, this.#problem, h("div", {class: "stack"}, this.#scroll, this.#more, this.#nothing,
+    put(root, this.#total, this.#problem, h("div", {class: "stack"}, this.#scroll, this.#rest, this.#more, this.#nothing,
       h("div", {class: "cards"}, this.#contention.element, this.#histogram.element, who_is_first())));
     this.read_query();
     each_second(this.#scroll, (now) => {
-      for (const row of this.#rows.values()) row.tick(now);
+      for (const row of this.#rows.values()) if (row.element.isConnected) row.tick(now);
       this.#show_total(now);
     });
   }
@@ -116,28 +123,19 @@ class WaitersPage {
     const {state} = this.#context;
     this.#show_pools();
     const lines = this.#lines();
-    const waiters = lines.flatMap((line) => line.waiters).filter((waiter) => this.#q === "" ||
+    const alike = lines.flatMap((line) => line.waiters).filter((waiter) => this.#q === "" ||
       [waiter.holder, waiter.reason, waiter.pool].some((text) => text?.toLowerCase().includes(this.#q)));
-    const known = new Set(waiters.map(({id}) => id));
-    for (const [id, row] of this.#rows) {
-      if (known.has(id)) continue;
-      this.#why.forget(row);
-      this.#rows.delete(id);
-    }
-    const added = [];
-    reconcile(this.#body, waiters, ({id}) => id, ({id}) => {
-      const row = new WaiterRow(this.#context);
-      this.#rows.set(id, row);
-      added.push(row);
-      return row.element;
-    });
+    const waiters = alike.slice(0, this.#limit);
+    this.#forget_all_but(new Set(lines.flatMap((line) => line.waiters.map(({id}) => id))));
+    reconcile(this.#body, waiters, ({id}) => id, (waiter) => this.#row_of(waiter).element);
     const now = state.now();
     for (const waiter of waiters) {
-      const row = this.#rows.get(waiter.id);
+      const row = this.#row_of(waiter);
       row.update(waiter, this.#usual(waiter.pool));
       row.tick(now);
     }
-    for (const row of added) this.#why.watch(row);
+    this.#rest.hidden = alike.length <= waiters.length;
+    set_text(this.#rest_text, `The first ${waiters.length} of ${alike.length.toLocaleString("en")} are shown.`);
     this.#scroll.hidden = waiters.length === 0;
     this.#show_more(lines);
     this.#show_nothing(waiters.length, lines);
@@ -146,6 +144,25 @@ class WaitersPage {
     const {waits} = this.#usual(this.#pool);
     this.#histogram.update(waits, waits.length === 0 ? "No holds are known yet." :
       `Of the last ${waits.length.toLocaleString("en")} holds ${this.#pool ? `of ${this.#pool}` : "of all pools"}.`);
+  }
+
+  // A row is kept while its waiter waits, also while a filter hides it.
+  #row_of(waiter) {
+    let row = this.#rows.get(waiter.id);
+    if (row) return row;
+    row = new WaiterRow(this.#context);
+    row.update(waiter, this.#usual(waiter.pool));
+    this.#rows.set(waiter.id, row);
+    this.#why.watch(row);
+    return row;
+  }
+
+  #forget_all_but(ids) {
+    for (const [id, row] of this.#rows) {
+      if (ids.has(id)) continue;
+      this.#why.forget(row);
+      this.#rows.delete(id);
+    }
   }
 
   #usual(pool) {
