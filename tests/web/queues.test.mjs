@@ -1,13 +1,16 @@
 // Task queues and workers: who polls, what waits, who is silent, and that it is asked for only while
 // somebody looks.
 import assert from "node:assert/strict";
+import {access} from "node:fs/promises";
+import path from "node:path";
 import test, {after, describe} from "node:test";
-import {axe_problems, eventually, fits_width, fixture_site, focused, looks, open_page as open_in, screenshot,
-  start_chromium, worst_interaction} from "./harness.mjs";
+import {axe_problems, eventually, fits_width, fixture_site, focused, looks, open_page as open_in, real_server,
+  repository, screenshot, start_chromium, web_files, worst_interaction} from "./harness.mjs";
 import {at, heartbeat, lab, queue, snapshot} from "./made_up.mjs";
 
 const browser = await start_chromium({after});  // one for all of these tests
 const open_page = (t, site, hash, look) => open_in(t, site, hash, {browser, ...look});
+const has_server = await access(process.env.PERMIT_BIN ?? path.join(repository, "build-dev/permit")).then(() => true, () => false);
 const list_queues = "/permit.api.v1.PermitService/ListTaskQueues";
 
 function queues() {
@@ -245,5 +248,28 @@ test("500 queues and 500 workers: nothing takes 100 ms", async (t) => {
   }
   await page.getByRole("button", {name: "Show more: 25 of 500 are shown"}).first().click();
   await page.getByRole("button", {name: "Show more: 100 of 500 are shown"}).first().waitFor();
+  await page.check();
+});
+
+test("with the real server: a poller comes, and its leaving is seen within 5 s", {skip: !has_server && "no permit is built"}, async (t) => {
+  const site = await real_server(t, {args: ["--no-demo-pool", "--ui-asset-path", web_files]});
+  const page = await open_page(t, site, "#/queues");
+  page.expected_errors.push(/404/);  // a server that does not list workers
+  await row(page, "permits").waitFor();
+  const leave = new AbortController();
+  const poll = fetch(`${site.origin}/temporal.api.workflowservice.v1.WorkflowService/PollWorkflowTaskQueue`, {method: "POST",
+    headers: {"Content-Type": "application/json"}, signal: leave.signal,
+    body: JSON.stringify({namespace: "default", taskQueue: {name: "work"}, identity: "77@gpu-host-q", pollWait: "30s"})}).catch(() => null);
+  await row(page, "work").waitFor();
+  await page.getByText("77@gpu-host-q").waitFor();
+  assert.equal(await page.getByText("No worker polls this queue.").count(), 0);
+  leave.abort();
+  await poll;
+  const began = performance.now();
+  await page.getByText("No worker polls this queue.").waitFor();
+  assert.ok(performance.now() - began < 5_000, `seen after ${performance.now() - began} ms`);
+  await site.api("POST", "/workflows/job-1", {workflowType: {name: "Job"}, taskQueue: {name: "work"}});
+  await page.getByText("1 task waits, the first for").waitFor();
+  await screenshot(page, "queues-real");
   await page.check();
 });
