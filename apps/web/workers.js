@@ -81,10 +81,12 @@ function worker_of(heartbeat, poll) {
   };
 }
 
+// Without a total if the worker knows no bound, which it says by fewer than 0 that are available.
 function slots_of(info) {
   if (!info) return undefined;
   const used = count(info.currentUsedSlots);
-  return {used, total: used + count(info.currentAvailableSlots)};
+  const available = count(info.currentAvailableSlots);
+  return {used, total: available < 0 ? undefined : used + available};
 }
 
 // A number, also if it came as digits in quotes.

@@ -1,13 +1,16 @@
 // Task queues and workers: who polls, what waits, who is silent, and that it is asked for only while
 // somebody looks.
 import assert from "node:assert/strict";
+import {access} from "node:fs/promises";
+import path from "node:path";
 import test, {after, describe} from "node:test";
-import {axe_problems, eventually, fits_width, fixture_site, focused, looks, open_page as open_in, screenshot,
-  start_chromium, worst_interaction} from "./harness.mjs";
+import {axe_problems, eventually, fits_width, fixture_site, focused, looks, open_page as open_in, real_server,
+  repository, screenshot, start_chromium, web_files, worst_interaction} from "./harness.mjs";
 import {at, heartbeat, lab, queue, snapshot} from "./made_up.mjs";
 
 const browser = await start_chromium({after});  // one for all of these tests
 const open_page = (t, site, hash, look) => open_in(t, site, hash, {browser, ...look});
+const has_server = await access(process.env.PERMIT_BIN ?? path.join(repository, "build-dev/permit")).then(() => true, () => false);
 const list_queues = "/permit.api.v1.PermitService/ListTaskQueues";
 
 function queues() {
@@ -27,16 +30,19 @@ function heartbeats() {
     heartbeat("880@gpu-host-b", "training", {ago: 47, used: 10, free: 0, activityTaskSlotsInfo: {currentUsedSlots: 1, currentAvailableSlots: 3,
       totalProcessedTasks: 9, totalFailedTasks: "3"}}),
     heartbeat("17@gpu-host-d", "evaluation", {status: "WORKER_STATUS_SHUTDOWN", ago: 200, used: 0, free: 10}),
-    heartbeat("18@gpu-host-d", "evaluation", {status: "WORKER_STATUS_SHUTTING_DOWN", used: 1}),
+    heartbeat("18@gpu-host-d", "evaluation", {status: "WORKER_STATUS_SHUTTING_DOWN", used: 1, workflowTaskSlotsInfo: {currentUsedSlots: 5,
+      currentAvailableSlots: -1}}),
   ];
 }
 
 // The page with these queues in the stream and when asked for, and these heartbeats.
 async function site_with(t, known = queues(), beats = heartbeats()) {
-  const site = await fixture_site(t, {...lab(), queues: known}, async ({path}) => {
+  const site = await fixture_site(t, {...lab(), queues: known}, async ({path, query}) => {
     if (path === list_queues) return [200, {queues: site.known}];
-    if (path === "/workers") return [200, {workersInfo: site.beats.map((beat) => ({workerHeartbeat: beat}))}];
-    return undefined;
+    if (path !== "/workers") return undefined;
+    const from = Number(query.get("nextPageToken") ?? 0);  // pages of 300
+    return [200, {workersInfo: site.beats.slice(from, from + 300).map((beat) => ({workerHeartbeat: beat})),
+      ...(site.beats.length > from + 300 ? {nextPageToken: String(from + 300)} : {})}];
   });
   return Object.assign(site, {known, beats});
 }
@@ -67,7 +73,7 @@ test("a queue with tasks and nobody who polls is red, says for how long, and how
   const more = page.locator("tr.more:visible").first();
   assert.match(await more.innerText(), /✕ No worker polls this queue\.\s*3 tasks wait, the first for 1m 3\ds\./);
   await more.getByText('permit.Worker("evaluation", activities=[…]).run()').waitFor();
-  await page.getByText("5 queues, 1 without a worker · 5 workers, 1 silent · 17 of 52 slots in use").waitFor();
+  await page.getByText("5 queues, 1 without a worker · 5 workers, 1 silent · 16 of 43 slots in use").waitFor();
   await page.check();
 });
 
@@ -100,7 +106,7 @@ test("workers: slots, cache, what they did, and how they stand, in words", async
     /gpu-host-a · pid 4121 ● running permit-cpp 0\.1\.0 2026-11-18\.3 training 2 of 10 2 of 10 41 98% hits 1\.6k \d+s ago/);
   assert.match(await text("880@gpu-host-b"), /! silent .* 10 of 10, full 1 of 4 .* ! 3 failed \d\ds ago/);
   assert.match(await text("17@gpu-host-d"), /■ stopped/);
-  assert.match(await text("18@gpu-host-d"), /– draining/);
+  assert.match(await text("18@gpu-host-d"), /– draining .* 5 in use 1 of 9/);
   assert.match(await text("902@gpu-host-c"), /gpu-host-c · pid 902 ○ polling sends no heartbeat training – – – – \ds ago/);
   assert.equal(await page.getByRole("row").filter({hasText: "4121@gpu-host-a"}).count(), 1, "one line for heartbeats and polls");
 });
@@ -242,5 +248,28 @@ test("500 queues and 500 workers: nothing takes 100 ms", async (t) => {
   }
   await page.getByRole("button", {name: "Show more: 25 of 500 are shown"}).first().click();
   await page.getByRole("button", {name: "Show more: 100 of 500 are shown"}).first().waitFor();
+  await page.check();
+});
+
+test("with the real server: a poller comes, and its leaving is seen within 5 s", {skip: !has_server && "no permit is built"}, async (t) => {
+  const site = await real_server(t, {args: ["--no-demo-pool", "--ui-asset-path", web_files]});
+  const page = await open_page(t, site, "#/queues");
+  page.expected_errors.push(/404/);  // a server that does not list workers
+  await row(page, "permits").waitFor();
+  const leave = new AbortController();
+  const poll = fetch(`${site.origin}/temporal.api.workflowservice.v1.WorkflowService/PollWorkflowTaskQueue`, {method: "POST",
+    headers: {"Content-Type": "application/json"}, signal: leave.signal,
+    body: JSON.stringify({namespace: "default", taskQueue: {name: "work"}, identity: "77@gpu-host-q", pollWait: "30s"})}).catch(() => null);
+  await row(page, "work").waitFor();
+  await page.getByText("77@gpu-host-q").waitFor();
+  assert.equal(await page.getByText("No worker polls this queue.").count(), 0);
+  leave.abort();
+  await poll;
+  const began = performance.now();
+  await page.getByText("No worker polls this queue.").waitFor();
+  assert.ok(performance.now() - began < 5_000, `seen after ${performance.now() - began} ms`);
+  await site.api("POST", "/workflows/job-1", {workflowType: {name: "Job"}, taskQueue: {name: "work"}});
+  await page.getByText("1 task waits, the first for").waitFor();
+  await screenshot(page, "queues-real");
   await page.check();
 });

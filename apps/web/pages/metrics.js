@@ -129,5 +129,5 @@ function link_to_metrics() {
 function about_prometheus() {
   return h("p", {class: "dim note"}, "To keep them for longer, let Prometheus scrape ", link_to_metrics(),
     ": it has all of these and more, by pool and queue. A dashboard for Grafana and rules for alerts come with Permit; ",
-    h("code", {}, "docs/metrics.md"), " says what each metric means. More about the server is under ", h("a", {href: "#/about"}, "About"), ".");
+    h("code", {}, "docs/monitoring.md"), " says what each metric means. More about the server is under ", h("a", {href: "#/about"}, "About"), ".");
 }

@@ -12,6 +12,7 @@ import {worker_columns, WorkerRow} from "./worker_row.js";
 export const title = "Queues and workers";
 
 const ask_every = 5_000;
+const pages_max = 10;
 const rows_first = 25;
 const rows_kept = 1000;
 const namespace = namespace_path.split("/").pop();
@@ -26,6 +27,7 @@ class QueuesPage {
   #heartbeats = [];
   #fresh = false;      // the times of the last polls are of a few seconds ago
   #unlisted = false;   // the server does not list workers
+  #listed = false;     // it does, and so it also counts tasks: a rate that it leaves out is 0
   #filter;
   #sticky = h("input", {type: "checkbox", onchange: () => this.#choose({sticky: this.#sticky.checked ? "1" : ""})});
   #sticky_text = h("span");
@@ -82,11 +84,12 @@ class QueuesPage {
   // The heartbeats, and when each poller has polled last, which the stream does not keep telling.
   async #ask(signal) {
     const [workers, queues] = await Promise.allSettled([
-      this.#unlisted ? Promise.reject() : api.get("/workers", {signal}),
+      this.#unlisted ? Promise.reject() : all_workers(signal),
       api.post("permit.api.v1.PermitService/ListTaskQueues", {namespace})]);
     if (signal.aborted) return false;
-    if (workers.value) this.#heartbeats = (workers.value.workersInfo ?? []).map((info) => info.workerHeartbeat ?? {});
+    if (workers.value) this.#heartbeats = workers.value;
     else if (workers.reason?.status === 404 || workers.reason?.status === 501) this.#unlisted = true;
+    this.#listed = workers.status === "fulfilled" || this.#listed;
     this.#fresh = queues.status === "fulfilled";
     if (this.#fresh) this.#queues = with_newer_polls(queues.value.queues ?? [], this.#queues);
     this.#show();
@@ -115,7 +118,7 @@ class QueuesPage {
   }
 
   #show_queues(queues, text, now) {
-    const rates = queues.some((queue) => queue.addedPerSecond !== undefined || queue.dispatchedPerSecond !== undefined);
+    const rates = queues.some((queue) => queue.addedPerSecond > 0 || queue.dispatchedPerSecond > 0) || this.#listed;
     const lacks = new Map(queues.map((queue) => [queue, lack_of(queue, now, this.#fresh)]));
     const rank = {tasks: 0, pollers: 1, "": 2};
     const found = queues.filter((queue) => text === "" ||
@@ -139,6 +142,18 @@ class QueuesPage {
   }
 }
 
+// The heartbeats of all workers, page by page.
+async function all_workers(signal) {
+  const found = [];
+  let nextPageToken;
+  for (let page = 0; page < pages_max && (page === 0 || nextPageToken); ++page) {
+    const answer = await api.get("/workers", {signal, parameters: {nextPageToken}});
+    found.push(...(answer.workersInfo ?? []).map((info) => info.workerHeartbeat ?? {}));
+    ({nextPageToken} = answer);
+  }
+  return found;
+}
+
 // The queues, with the later of the two times that are known of each poller.
 function with_newer_polls(queues, before) {
   const times = new Map();
@@ -160,8 +175,9 @@ function total_text(queues, workers, lack) {
   let [used, total] = [0, 0];
   for (const {workflow, activity} of live) {
     for (const slots of [workflow, activity]) {
-      used += slots?.used ?? 0;
-      total += slots?.total ?? 0;
+      if (slots?.total === undefined) continue;
+      used += slots.used;
+      total += slots.total;
     }
   }
   return [number(queues.length, "queue") + (unserved > 0 ? `, ${unserved} without a worker` : ""),

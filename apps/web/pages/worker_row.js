@@ -75,6 +75,7 @@ export class WorkerRow {
 // "3 of 10" above a bar.
 function slots_element(slots) {
   if (!slots) return "–";
+  if (slots.total === undefined) return `${slots.used} in use`;
   const bar = h("i");
   bar.style.setProperty("transform", `scaleX(${slots.total > 0 ? (slots.used / slots.total).toFixed(3) : 0})`);
   const full = slots.total > 0 && slots.used >= slots.total;
