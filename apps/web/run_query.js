@@ -51,7 +51,7 @@ export function list_query(filter, now) {
 // A word for a POSIX shell. Double quotes are easier to read around a query, where nothing in them
 // means something to the shell.
 export function shell_text(text) {
-  if (text.includes("'") && !/["$`\\!]/.test(text)) return `"${text}"`;
+  if (text.includes("'") && !/["$\x60\\!]/.test(text)) return `"${text}"`;
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 

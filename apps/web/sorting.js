@@ -2,6 +2,11 @@
 import {by_name} from "./state.js";
 import {h, set_attribute, table} from "./dom.js";
 
+// What a head that sorts is made of; its th has the class "sorts", and aria-sort if it does.
+export function sort_button(text, onclick) {
+  return h("button", {type: "button", class: "sort", onclick}, text, h("span", {class: "arrow", "aria-hidden": "true"}));
+}
+
 // columns: [{key, text, class, value(item)}]; one without `value` does not sort. `sorted` is how it
 // is sorted now, "key" or "-key" (downwards) or "" (as it comes), and changed(sorted) is told of a
 // click. Has element, body, sorted, and sort(items).
@@ -19,10 +24,10 @@ export class SortedTable {
 
   #head({key, text, value, first = "up"}, changed) {
     if (!value) return text;
-    const button = h("button", {type: "button", class: "sort", onclick: () => {
+    const button = sort_button(text, () => {
       const [one, two] = first === "down" ? [`-${key}`, key] : [key, `-${key}`];
       changed(this.sorted === one ? two : this.sorted === two ? "" : one);
-    }}, text, h("span", {class: "arrow", "aria-hidden": "true"}));
+    });
     this.#heads.set(key, button);
     return button;
   }

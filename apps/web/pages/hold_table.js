@@ -2,6 +2,7 @@
 import {chip, duration_text, h, put, reconcile, run_link, set_attribute, set_text, short_id,
   time_element} from "../dom.js";
 import {holder_element} from "../holds.js";
+import {sort_button} from "../sorting.js";
 import {by_name} from "../state.js";
 import {length_of, overlap_words, sort_keys} from "./hold_words.js";
 
@@ -28,7 +29,7 @@ export class HoldTable {
   constructor(sort, on_sort) {
     this.#on_sort = on_sort;
     const heads = columns.map(([name, text]) => {
-      const head = h("th", {scope: "col"}, h("button", {type: "button", class: "sort", onclick: () => this.#sort_by(name)}, text));
+      const head = h("th", {scope: "col", class: "sorts"}, sort_button(text, () => this.#sort_by(name)));
       this.#heads.set(name, head);
       return head;
     });

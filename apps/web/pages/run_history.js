@@ -136,7 +136,7 @@ export class HistoryTab {
 }
 
 function event_row(event, began, now, open, full) {
-  const name = full ? event.name : h("button", {type: "button", class: "sort", "aria-expanded": String(open), data: {event: event.id}}, event.name);
+  const name = full ? event.name : h("button", {type: "button", class: "plain", "aria-expanded": String(open), data: {event: event.id}}, event.name);
   return h("tr", {class: event.of_task ? "of-task" : null}, h("td", {class: "right dim"}, String(event.id)),
     h("td", {class: "nowrap"}, h("time", {datetime: event.time, title: event.time}, clock_text(event.time, now))),
     h("td", {class: "nowrap dim"}, `+${duration_text(event.at - began)}`), h("td", {class: "event-name"}, name),

@@ -3,6 +3,7 @@ import {each_second} from "../clock.js";
 import {copy_button, duration_text, h, put, run_link, set_attribute, set_text, ticking_text, time_element} from "../dom.js";
 import {LongTable} from "../long_table.js";
 import {outcome_chip, run_element, standing_word, status_element, took} from "../runs.js";
+import {sort_button} from "../sorting.js";
 import {by_name} from "../state.js";
 
 const last = Number.MAX_SAFE_INTEGER;  // runs that are open end last
@@ -41,8 +42,8 @@ export class RunTable {
     this.#context = context;
     this.#waits = waits;
     this.#told = told;
-    const heads = columns.map((column) => ({...column, head: h("button", {type: "button", class: "sort",
-      onclick: () => this.#sort_by(column.name)}, column.label)}));
+    const heads = columns.map((column) => ({...column, class: `${column.class ?? ""} sorts`.trim(),
+      head: sort_button(column.label, () => this.#sort_by(column.name))}));
     this.#table = new LongTable({label: "Runs of workflows", key_of: (run) => run.run,
       columns: [{name: "choose", class: "w-choose", head: this.#all}, ...heads], fill: (row, run) => this.#fill(row, run)});
     this.element = this.#table.element;
