@@ -62,7 +62,10 @@ WorkflowTaskAnswer TaskRunner::run_task(const PollWorkflowTaskQueueResponse& tas
   const bool is_whole = !events.empty() && events.front().event_id == 1;
   const bool goes_on = instance != nullptr && !is_whole &&
                        instance->task_started_event_id() == task.previous_started_event_id;
-  if (!goes_on) {
+  if (goes_on) {
+    ++cache_hits_;
+  } else {
+    if (task.previous_started_event_id > 0) ++cache_misses_;
     evict(run);
     if (!is_whole) events = options_.fetch_history(*task.workflow_execution);
     keep(run, make(task));

@@ -46,6 +46,10 @@ class TaskRunner {
   void evict_all();
 
   std::size_t runs_cached() const { return cached_.size(); }
+  // Tasks that went on with a run that was here, and those that had to begin it anew; not the
+  // first ones of a run.
+  std::int64_t cache_hits() const { return cache_hits_; }
+  std::int64_t cache_misses() const { return cache_misses_; }
 
  private:
   struct Cached {
@@ -65,6 +69,8 @@ class TaskRunner {
   const Options options_;
   std::map<RunId, Cached> cached_;
   std::list<RunId> uses_;  // most recent first
+  std::int64_t cache_hits_ = 0;
+  std::int64_t cache_misses_ = 0;
 };
 
 using ActivityTaskAnswer =

@@ -10,6 +10,7 @@
 #include <iostream>
 
 #include "orchestrator/protocol/error.h"
+#include "orchestrator/protocol/version.h"
 
 namespace permit::worker {
 
@@ -17,10 +18,15 @@ namespace {
 
 using namespace std::chrono_literals;
 
-std::string default_identity() {
+std::string host_name() {
   char host[256] = "localhost";
   gethostname(host, sizeof host - 1);
-  return std::to_string(getpid()) + "@" + host;
+  return host;
+}
+
+bool has_failed(const WorkflowTaskAnswer& answer) {
+  return std::holds_alternative<RespondWorkflowTaskFailedRequest>(answer) ||
+         std::holds_alternative<std::monostate>(answer);
 }
 
 }  // namespace
@@ -42,13 +48,18 @@ class Worker::Backoff {
 };
 
 Worker::Worker(Transport& transport, const Registry& registry, WorkerOptions options)
-    : transport_(transport), registry_(registry), options_(std::move(options)) {
+    : transport_(transport),
+      registry_(registry),
+      options_(std::move(options)),
+      instance_key_(new_request_id()) {
   if (!registry_.has_workflows() && !registry_.has_activities()) {
     throw Misuse(
         "a worker with nothing registered has nothing to do; register a workflow or an "
         "activity first");
   }
-  if (options_.identity.empty()) options_.identity = default_identity();
+  if (options_.identity.empty()) {
+    options_.identity = std::to_string(getpid()) + "@" + host_name();
+  }
   if (options_.runs_cached_max > 0) {
     sticky_queue_ = "sticky:" + options_.identity + ":" + new_request_id();
   }
@@ -72,8 +83,14 @@ void Worker::start() {
         return send_heartbeat(token, details);
       });
   workflow_thread_ = std::thread([this] {
-    while (const auto job = workflow_queue_.pop()) (*job)();
+    while (const auto job = workflow_queue_.pop()) {
+      (*job)();
+      runs_cached_ = static_cast<int>(runner_->runs_cached());
+      cache_hits_ = runner_->cache_hits();
+      cache_misses_ = runner_->cache_misses();
+    }
     runner_.reset();  // frames are destroyed on the thread that ran them
+    runs_cached_ = 0;
   });
   const auto begin = [this](auto poll) {
     {
@@ -99,6 +116,33 @@ void Worker::start() {
   if (registry_.has_activities()) {
     for (int i = 0; i < options_.activity_threads; ++i) begin([this] { poll_activities(); });
   }
+  pulse_ =
+      std::make_unique<Pulse>(transport_, options_.namespace_name, [this] { return measure(); });
+}
+
+WorkerHeartbeat Worker::measure() const {
+  WorkerHeartbeat heartbeat;
+  heartbeat.worker_instance_key = instance_key_;
+  heartbeat.worker_identity = options_.identity;
+  heartbeat.host_info.host_name = host_name();
+  heartbeat.host_info.process_id = std::to_string(getpid());
+  heartbeat.task_queue = options_.task_queue;
+  heartbeat.deployment_version.build_id = options_.build_id;
+  heartbeat.sdk_name = "permit-cpp";
+  heartbeat.sdk_version = version;
+  // Who stops has no slot for a new task.
+  if (registry_.has_workflows()) {
+    heartbeat.workflow_task_slots_info =
+        workflow_tasks_.info(stopping_ ? 0 : options_.workflow_pollers);
+  }
+  if (registry_.has_activities()) {
+    heartbeat.activity_task_slots_info =
+        activity_tasks_.info(stopping_ ? 0 : options_.activity_threads);
+  }
+  heartbeat.current_sticky_cache_size = runs_cached_;
+  heartbeat.total_sticky_cache_hit = Count{cache_hits_};
+  heartbeat.total_sticky_cache_miss = Count{cache_misses_};
+  return heartbeat;
 }
 
 // --- Stopping ---
@@ -110,12 +154,14 @@ void Worker::stop() {
     stopping_ = true;
   }
   changed_.notify_all();
+  if (pulse_) pulse_->begin_to_stop();
   drain_activities();
   for (std::thread& poller : pollers_) poller.join();
   pollers_.clear();
   workflow_queue_.close();
   if (workflow_thread_.joinable()) workflow_thread_.join();
   heartbeats_.reset();
+  pulse_.reset();
 }
 
 // Parked polls are sent away by the server, at our asking; who polls at this very moment is asked
@@ -141,6 +187,7 @@ void Worker::tell_server_goodbye() {
   request.namespace_ = options_.namespace_name;
   request.sticky_task_queue = sticky_queue_;
   request.identity = options_.identity;
+  request.worker_instance_key = instance_key_;
   try {
     call<EmptyResponse>(transport_, "ShutdownWorker", request);
   } catch (const Error&) {
@@ -212,8 +259,10 @@ void Worker::poll_workflow_tasks(const std::string& queue, bool sticky) {
 
 // And those that come back with the answers, until the run has nothing to do.
 void Worker::run_workflow_task(PollWorkflowTaskQueueResponse task) {
+  const TaskCounts::Slot slot(workflow_tasks_);
   for (;;) {
     WorkflowTaskAnswer result = run_on_workflow_thread(task);
+    workflow_tasks_.note(has_failed(result) ? TaskCounts::End::failed : TaskCounts::End::done);
     const RunId run = task.workflow_execution->run_id;
     std::optional<PollWorkflowTaskQueueResponse> next;
     try {
@@ -317,12 +366,15 @@ void Worker::poll_activities() {
 }
 
 void Worker::run_activity_task(const PollActivityTaskQueueResponse& task) {
+  const TaskCounts::Slot slot(activity_tasks_);
   std::int64_t id = 0;
   ActivityContext context(
       activity_info_of(task), task.heartbeat_details,
       [&](std::optional<Payloads> details) { heartbeats_->record(id, std::move(details)); });
   id = heartbeats_->add(context);
   ActivityTaskAnswer result = run_activity(registry_, task, context);
+  const bool failed = std::holds_alternative<RespondActivityTaskFailedRequest>(result);
+  activity_tasks_.note(failed ? TaskCounts::End::failed : TaskCounts::End::done);
   answer_activity(std::move(result), heartbeats_->remove(id));
 }
 

@@ -1,8 +1,8 @@
 // The process that polls task queues and runs what it gets.
 //
 // Threads: pollers, each of which has one workflow task at a time, from poll to answer; one thread
-// that runs all workflow code; activity threads, each of which polls, runs and answers; one for
-// heartbeats. They meet in queue.h and in Heartbeats.
+// that runs all workflow code; activity threads, each of which polls, runs and answers; one for the
+// heartbeats of activities, one for the worker's own. They meet in queue.h, Heartbeats and Pulse.
 //
 //   HttpTransport transport("127.0.0.1:7376");
 //   Worker worker(transport, registry, WorkerOptions("training"));
@@ -21,6 +21,7 @@
 
 #include "worker/client.h"
 #include "worker/heartbeats.h"
+#include "worker/pulse.h"
 #include "worker/queue.h"
 #include "worker/registry.h"
 #include "worker/task_runner.h"
@@ -33,6 +34,7 @@ struct WorkerOptions {
   std::string task_queue;
   std::string namespace_name = "default";
   std::string identity;  // default: pid@host
+  std::string build_id;  // of the program, to tell its versions apart in lists
   int workflow_pollers = 8;
   int activity_threads = 8;
   std::size_t runs_cached_max = 1'000;
@@ -83,6 +85,7 @@ class Worker {
   void answer_activity(ActivityTaskAnswer answer, std::optional<Payloads> last_details);
   bool send_heartbeat(const Bytes& token, const std::optional<Payloads>& details);
 
+  WorkerHeartbeat measure() const;
   void drain_activities();
   void tell_server_goodbye();
   void pause(Duration duration);
@@ -92,15 +95,24 @@ class Worker {
   const Registry& registry_;
   WorkerOptions options_;
   std::string sticky_queue_;
+  const std::string instance_key_;
 
   std::atomic<bool> stopping_{false};
   std::mutex mutex_;
   std::condition_variable changed_;  // stopping_, polling_
   int polling_ = 0;
 
+  // What is measured; by any thread.
+  TaskCounts workflow_tasks_;
+  TaskCounts activity_tasks_;
+  std::atomic<int> runs_cached_{0};
+  std::atomic<std::int64_t> cache_hits_{0};
+  std::atomic<std::int64_t> cache_misses_{0};
+
   Queue workflow_queue_;
   std::unique_ptr<TaskRunner> runner_;  // of the workflow thread
   std::unique_ptr<Heartbeats> heartbeats_;
+  std::unique_ptr<Pulse> pulse_;
   std::vector<std::thread> pollers_;
   std::thread workflow_thread_;
 };

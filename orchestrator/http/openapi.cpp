@@ -61,7 +61,7 @@ const char* tag_of(std::string_view path) {
   for (const char* part : {"/pools", "/permits", "/waiters"}) {
     if (path.find(part) != std::string_view::npos) return "permits";
   }
-  for (const char* part : {"workflow", "/activity", "/task-queues", "/schedules"}) {
+  for (const char* part : {"workflow", "/activity", "/task-queues", "/workers", "/schedules"}) {
     if (path.find(part) != std::string_view::npos) return "workflows";
   }
   return "server";

@@ -239,6 +239,7 @@ DescribeNamespaceResponse the_namespace(const Routes::ServerInfo& info) {
   DescribeNamespaceResponse response;
   response.namespace_info.name = "default";
   response.namespace_info.state = NamespaceState::registered;
+  response.namespace_info.capabilities.worker_heartbeats = true;
   response.namespace_info.limits = {info.payload_bytes_max, info.memo_bytes_max};
   response.config.workflow_execution_retention_ttl = info.retention;
   return response;
@@ -317,7 +318,7 @@ void Routes::add_server_info_routes() {
   for (const char* name :
        {"UpdateWorkflowExecution", "PollWorkflowExecutionUpdate", "ResetWorkflowExecution",
         "ExecuteMultiOperation", "CreateSchedule", "StartBatchOperation", "RegisterNamespace",
-        "GetWorkflowExecutionHistoryReverse", "RecordWorkerHeartbeat"}) {
+        "GetWorkflowExecutionHistoryReverse"}) {
     not_offered("POST", rpc + name, name);
   }
 }

@@ -183,6 +183,7 @@ Routes::Routes(service::Service& service, service::Reads& reads, RouteOptions op
   add_workflow_routes();
   add_list_routes();
   add_task_routes();
+  add_worker_routes();
   add_pool_routes();
   add_pool_rpcs();
   add_server_routes();

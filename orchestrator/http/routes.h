@@ -70,6 +70,7 @@ class Routes {
   void add_task_routes();
   void add_token_routes();  // activities by their tokens
   void add_rpcs();
+  void add_worker_routes();
   void add_pool_routes();
   void add_holder_routes();
   void add_pool_rpcs();

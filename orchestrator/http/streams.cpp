@@ -1,6 +1,9 @@
 #include "orchestrator/http/streams.h"
 
+#include <algorithm>
 #include <charconv>
+#include <cmath>
+#include <map>
 
 #include "orchestrator/protocol/json.h"
 
@@ -29,6 +32,26 @@ bool is_empty(const StreamChanges& changes) {
   return changes.pools.empty() && changes.removed.empty() && changes.lines.empty() &&
          changes.holds.empty() && changes.workflows.empty() && !changes.more_workflows &&
          !changes.queues_changed && !changes.alerts_changed;
+}
+
+// A rate is never the same twice. What was told stands until the rate is a quarter away from it,
+// and three tasks a minute, or begins, or ends.
+double steady(double rate, double told) {
+  constexpr double least = 0.05;
+  const bool is_close = rate > 0 && told > 0 && std::abs(rate - told) < std::max(told / 4, least);
+  return is_close ? told : rate;
+}
+
+void steady_rates(std::vector<TaskQueueInfo>& queues, const std::vector<TaskQueueInfo>& told) {
+  std::map<std::pair<std::string_view, std::string_view>, const TaskQueueInfo*> told_of;
+  for (const TaskQueueInfo& queue : told) told_of[{queue.name, queue.kind}] = &queue;
+  for (TaskQueueInfo& queue : queues) {
+    const auto before = told_of.find({queue.name, queue.kind});
+    if (before == told_of.end()) continue;
+    queue.added_per_second = steady(queue.added_per_second, before->second->added_per_second);
+    queue.dispatched_per_second =
+        steady(queue.dispatched_per_second, before->second->dispatched_per_second);
+  }
 }
 
 }  // namespace
@@ -122,6 +145,7 @@ void Streams::look_around(SteadyTime now) {
   StreamChanges around;
   around.queues = service_.queues();
   around.alerts = service_.alerts();
+  steady_rates(around.queues, surroundings_.queues);
   std::vector<TaskQueueInfo> queues = around.queues;
   for (TaskQueueInfo& queue : around.queues) {  // when somebody polled last is no news
     for (PollerInfo& poller : queue.pollers) poller.last_access_time = {};

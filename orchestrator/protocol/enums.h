@@ -87,6 +87,9 @@ BOOST_DESCRIBE_ENUM(TaskQueueKind, unspecified, normal, sticky)
 enum class TaskQueueType { unspecified = 0, workflow = 1, activity = 2 };
 BOOST_DESCRIBE_ENUM(TaskQueueType, unspecified, workflow, activity)
 
+enum class WorkerStatus { unspecified = 0, running = 1, shutting_down = 2, shutdown = 3 };
+BOOST_DESCRIBE_ENUM(WorkerStatus, unspecified, running, shutting_down, shutdown)
+
 enum class QueryResultType { unspecified = 0, answered = 1, failed = 2 };
 BOOST_DESCRIBE_ENUM(QueryResultType, unspecified, answered, failed)
 

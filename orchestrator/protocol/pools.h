@@ -327,8 +327,12 @@ struct TaskQueueInfo {
   std::int32_t backlog = 0;
   std::vector<PollerInfo> pollers;  // of the last five minutes
   Time oldest_task{};               // since when the first task waits; absent: none does
+  double added_per_second = 0;      // tasks, over the last minute
+  double dispatched_per_second = 0;
 };
-BOOST_DESCRIBE_STRUCT(TaskQueueInfo, (), (name, kind, backlog, pollers, oldest_task))
+BOOST_DESCRIBE_STRUCT(TaskQueueInfo, (),
+                      (name, kind, backlog, pollers, oldest_task, added_per_second,
+                       dispatched_per_second))
 
 struct ListTaskQueuesRequest {
   std::string namespace_;

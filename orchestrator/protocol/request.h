@@ -14,6 +14,7 @@
 #include "orchestrator/protocol/command.h"
 #include "orchestrator/protocol/common.h"
 #include "orchestrator/protocol/event.h"
+#include "orchestrator/protocol/worker_info.h"
 
 namespace permit {
 
@@ -488,8 +489,8 @@ struct ShutdownWorkerRequest {
   std::string sticky_task_queue;
   std::string identity;
   std::string reason;
-  Ignored worker_heartbeat{};
-  Ignored worker_instance_key{};
+  std::optional<WorkerHeartbeat> worker_heartbeat;
+  std::string worker_instance_key;
   Ignored task_queue{};
   Ignored task_queue_types{};
 };
@@ -687,8 +688,12 @@ BOOST_DESCRIBE_STRUCT(PollerInfo, (), (last_access_time, identity))
 struct TaskQueueStats {
   std::int64_t approximate_backlog_count = 0;
   Duration approximate_backlog_age{};
+  double tasks_add_rate = 0;  // a second, over the last minute
+  double tasks_dispatch_rate = 0;
 };
-BOOST_DESCRIBE_STRUCT(TaskQueueStats, (), (approximate_backlog_count, approximate_backlog_age))
+BOOST_DESCRIBE_STRUCT(TaskQueueStats, (),
+                      (approximate_backlog_count, approximate_backlog_age, tasks_add_rate,
+                       tasks_dispatch_rate))
 
 struct DescribeTaskQueueResponse {
   std::vector<PollerInfo> pollers;
@@ -716,14 +721,20 @@ struct NamespaceLimits {
 };
 BOOST_DESCRIBE_STRUCT(NamespaceLimits, (), (blob_size_limit_error, memo_size_limit_error))
 
+struct NamespaceCapabilities {
+  bool worker_heartbeats = false;
+};
+BOOST_DESCRIBE_STRUCT(NamespaceCapabilities, (), (worker_heartbeats))
+
 struct NamespaceInfo {
   std::string name;
   NamespaceState state = NamespaceState::unspecified;
   std::string description;
   std::string id;
+  NamespaceCapabilities capabilities;
   NamespaceLimits limits;
 };
-BOOST_DESCRIBE_STRUCT(NamespaceInfo, (), (name, state, description, id, limits))
+BOOST_DESCRIBE_STRUCT(NamespaceInfo, (), (name, state, description, id, capabilities, limits))
 
 struct NamespaceConfig {
   Duration workflow_execution_retention_ttl{};

@@ -304,7 +304,14 @@ void Change::write() {
     parts_.cache.measure(number);
   }
   for (const auto& write : extra_) write(parts_.store);
-  for (auto& [queue, offer] : offers_made_) parts_.matching.offer(queue, offer);
+  for (const auto& [queue, poller] : pollers_taken_) {
+    parts_.matching.note_added(queue, now());
+    parts_.matching.note_dispatched(queue, now());
+  }
+  for (auto& [queue, offer] : offers_made_) {
+    parts_.matching.note_added(queue, now());
+    parts_.matching.offer(queue, offer);
+  }
   parts_.pools.written();
   written_ = true;
 }

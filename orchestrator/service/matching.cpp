@@ -150,6 +150,12 @@ std::size_t Matching::backlog(const QueueKey& key) const {
   return queue == queues_.end() ? 0 : queue->second.offers.size();
 }
 
+Matching::Rates Matching::rates(const QueueKey& key, Time now) const {
+  const auto queue = queues_.find(key);
+  if (queue == queues_.end()) return {};
+  return {queue->second.added.per_second(now), queue->second.dispatched.per_second(now)};
+}
+
 void Matching::forget_offers() {
   for (auto& [key, queue] : queues_) queue.offers.clear();
 }

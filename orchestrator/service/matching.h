@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "orchestrator/protocol/common.h"
+#include "orchestrator/service/rate_meter.h"
 
 namespace permit::service {
 
@@ -44,6 +45,16 @@ class Matching {
   // Back to where it was taken from.
   void return_offer(const QueueKey& queue, Offer offer);
   std::optional<Offer> take_offer(const QueueKey& key);
+
+  // A task came onto the queue, or left it for a worker; also if one was waiting for it, so that it
+  // never was an offer. An offer that is made again is no new task.
+  void note_added(const QueueKey& key, Time now) { queues_[key].added.note(now); }
+  void note_dispatched(const QueueKey& key, Time now) { queues_[key].dispatched.note(now); }
+  struct Rates {  // a second, in the last minute
+    double added = 0;
+    double dispatched = 0;
+  };
+  Rates rates(const QueueKey& key, Time now) const;
 
   void park(const QueueKey& key, Poller poller);
   void return_poller(const QueueKey& key, Poller poller);
@@ -82,6 +93,8 @@ class Matching {
     std::deque<Offer> offers;
     std::list<Poller> pollers;
     std::map<std::string, Time> seen;  // identity → last poll
+    RateMeter added;
+    RateMeter dispatched;
   };
   struct Place {
     Queue* queue = nullptr;

@@ -228,6 +228,7 @@ void Service::retain() {
   if (now_ < retained_ + pause) return;
   retained_ = now_;
   matching_.forget_idle(now_ - std::chrono::minutes(10));
+  workers_.forget_silent(now_);
   if (!store_.in_batch()) return;  // no commit of its own: the next one takes it along
   for (const RunNumber run : store_.delete_closed_before(now_ - options_.retention, due_slice)) {
     cache_.forget(run);

@@ -24,6 +24,7 @@
 #include "orchestrator/service/journal.h"
 #include "orchestrator/service/pools.h"
 #include "orchestrator/service/recent_holds.h"
+#include "orchestrator/service/workers.h"
 
 namespace permit::service {
 
@@ -87,6 +88,9 @@ class Service {
   void complete_query(RespondQueryTaskCompletedRequest request, Done<EmptyResponse> done);
   void reset_sticky(ResetStickyTaskQueueRequest request, Done<EmptyResponse> done);
   void shutdown_worker(ShutdownWorkerRequest request, Done<EmptyResponse> done);
+  void record_worker_heartbeat(RecordWorkerHeartbeatRequest request, Done<EmptyResponse> done);
+  void list_workers(ListWorkersRequest request, Done<ListWorkersResponse> done);
+  void describe_worker(DescribeWorkerRequest request, Done<DescribeWorkerResponse> done);
   void describe_task_queue(DescribeTaskQueueRequest request, Done<DescribeTaskQueueResponse> done);
   void list_task_queues(ListTaskQueuesRequest request, Done<ListTaskQueuesResponse> done);
   // The peer has gone: whatever it was waiting for here is not handed to it. Also for the ids of
@@ -138,6 +142,8 @@ class Service {
   std::optional<StreamChanges> changes_since(std::int64_t position, const PoolName& only);
   std::vector<TaskQueueInfo> queues();
   std::vector<Alert> alerts();
+  // By task queue; for metrics.
+  std::map<std::string, WorkerTotals> worker_totals() const { return workers_.totals(time()); }
 
   // Compares everything in memory with the database; throws InvariantViolated.
   void check_everything();
@@ -241,6 +247,7 @@ class Service {
   PollWorkflowTaskQueueResponse query_task_for(const core::RunState& run, std::int64_t id);
   std::optional<PollWorkflowTaskQueueResponse> take_query(const Offer& offer);
   void expire_queries(std::chrono::steady_clock::time_point now);
+  void note_goodbye(const ShutdownWorkerRequest& request);
   void drop_lost_acquire_waits(const Error& error);
   void drop_lost_history_waits(const Error& error);
   void refuse_polls(const Error& error);
@@ -272,6 +279,7 @@ class Service {
   Identifiers ids_;
   RunCache cache_;
   Matching matching_;
+  Workers workers_;
   Pools pools_;
   Parts parts_;
 

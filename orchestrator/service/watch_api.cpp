@@ -225,6 +225,9 @@ TaskQueueInfo Service::queue_info(const Matching::QueueKey& queue) {
   for (const auto& [identity, at] : matching_.pollers(queue, now_ - std::chrono::minutes(5))) {
     info.pollers.push_back({at, identity});
   }
+  const Matching::Rates rates = matching_.rates(queue, time());
+  info.added_per_second = rates.added;
+  info.dispatched_per_second = rates.dispatched;
   return info;
 }
 

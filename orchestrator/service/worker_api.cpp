@@ -57,6 +57,7 @@ std::int64_t Service::poll_workflow_task(PollWorkflowTaskQueueRequest request,
       Change change(parts_, now_);
       if (!change.take(queue, *offer, request.identity)) continue;
       finish(change);
+      matching_.note_dispatched(queue, now_);
       reply(done, task_for(change.run(offer->run)));
       return;
     }
@@ -82,6 +83,7 @@ std::int64_t Service::poll_activity_task(PollActivityTaskQueueRequest request,
       Change change(parts_, now_);
       if (!change.take(queue, *offer, request.identity)) continue;
       finish(change);
+      matching_.note_dispatched(queue, now_);
       reply(done, activity_for(change.run(offer->run), offer->scheduled_event_id));
       return;
     }
@@ -390,6 +392,7 @@ void Service::shutdown_worker(ShutdownWorkerRequest request, Done<EmptyResponse>
     core::check_optional_name(request.sticky_task_queue, "stickyTaskQueue", options_.limits);
     const Matching::QueueKey queue{TaskQueueType::workflow, request.sticky_task_queue};
     core::check_optional_name(request.identity, "identity", options_.limits);
+    note_goodbye(request);
     matching_.forget_polls(queue);
     if (!request.identity.empty()) {
       answer_polls(matching_.take_pollers_of(request.identity));
@@ -430,7 +433,12 @@ void Service::describe_task_queue(DescribeTaskQueueRequest request,
       response.pollers.push_back({at, identity});
     }
     if (request.report_stats) {
-      response.stats = TaskQueueStats{static_cast<std::int64_t>(matching_.backlog(queue)), {}};
+      const TaskQueueInfo info = queue_info(queue);
+      TaskQueueStats& stats = response.stats.emplace();
+      stats.approximate_backlog_count = info.backlog;
+      if (is_set(info.oldest_task)) stats.approximate_backlog_age = now_ - info.oldest_task;
+      stats.tasks_add_rate = info.added_per_second;
+      stats.tasks_dispatch_rate = info.dispatched_per_second;
     }
     reply(done, std::move(response));
   });

@@ -421,6 +421,7 @@ def queues_and_workers_are_listed():
         check(named[0] == named[1], named)
         client.start("orphan", type="X", queue="nobody")
         text = shell("task-queue", "list").out
+        check(re.search(r"^nobody +workflow +1 +\S.* +0\.\d\d +- +0 +", text, re.MULTILINE), text)
         check("no worker polls this queue: nobody (1 workflow task waits)" in text, text)
         text = shell("task-queue", "describe", "work").out
         identity = queues[0]["pollers"][0]["identity"]
@@ -434,13 +435,35 @@ def queues_and_workers_are_listed():
         check([worker["identity"] for worker in workers] == [identity], workers)
         lines = shell("worker", "list", "-o", "jsonl").lines()
         check([line["identity"] for line in lines] == [identity], lines)
-        line = shell("worker", "list").out.splitlines()[1].split()
-        check(line[:3] == [identity, "work", "0"], line)
-        check(identity in shell("worker", "describe", identity).out, "describe")
-        check(shell("worker", "describe", identity, "-o", "json").json()["queues"], "json")
+        told = workers[0]["workerHeartbeat"]
+        pid, _, host = identity.partition("@")
+        check(told["hostInfo"] == {"hostName": host, "processId": pid}, told)
+        head, line = shell("worker", "list").out.splitlines()
+        check(head.split() == ["WORKER", "STATUS", "VERSION", "TASK", "QUEUES", "WORKFLOW", "ACTIVITY",
+                               "CACHE", "LAST", "SEEN"], head)
+        check(line.split()[:7] == [identity, "running", "permit-cpp", "0.1.0", "work", "0/8", "0/8"], line)
+        for name in (identity, told["workerInstanceKey"]):
+            page = shell("worker", "describe", name).out
+            check(f"{identity}  running, last seen " in page and f"{host}, process {pid}\n" in page, page)
+            check("0/8 slots in use, 0 processed, 0 of them failed" in page, page)
+            described = shell("worker", "describe", name, "-o", "json").json()["workers"]
+            check(len(described) == 1 and len(described[0]["queues"]) == 2, described)
         shell("worker", "describe", "nobody", code=3)
+        # One with a name and a build of its own, that has fallen silent; and one that only polls.
+        client.rpc("RecordWorkerHeartbeat", workerHeartbeat=[{
+            "workerInstanceKey": "k", "workerIdentity": "a name", "taskQueue": "other",
+            "hostInfo": {"hostName": "far", "processId": "7"}, "status": "WORKER_STATUS_SHUTTING_DOWN",
+            "deploymentVersion": {"buildId": "v7"}, "totalStickyCacheHit": 199, "totalStickyCacheMiss": 1,
+            "workflowTaskSlotsInfo": {"currentUsedSlots": 3, "currentAvailableSlots": -1},
+            "currentStickyCacheSize": 12}])
+        client.poll("work", wait="0.001s", identity="curl")
+        table = shell("worker", "list").out
+        check(re.search(r"\(7@far\)  shutting_down  v7 +other +3/\? +- +12 \(99%\) +now", table), table)
+        check(re.search(r"^curl +- +- +work +- +- +- +now", table, re.MULTILINE), table)
+        check("found by 99% of their tasks (199 hits, 1 misses)" in shell("worker", "describe", "k").out,
+              "describe")
     with world() as (shell, client):
-        check("No worker has polled" in shell("worker", "list").out, "empty")
+        check("No worker is known." in shell("worker", "list").out, "empty")
         check(shell("worker", "list", "-o", "json").json() == {}, "empty")
         check(shell("task-queue", "list", "-o", "json").json() == {}, "empty")
 

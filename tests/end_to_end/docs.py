@@ -117,6 +117,7 @@ CHANGING = [  # patterns, and what stands for what they match
     (r"\s+", " "),
     (r"\b(fence|Fence|--fence) \d+", r"\1 N"),
     (r"(D|RUN) \d+$", r"\1 N"),  # the column FENCE
+    (r"(permit-cpp \S+ \w+ )\d+(/\d+ - )\d+( \(\d+%\))?", r"\1N\2N"),  # WORKFLOW and CACHE
 ]
 
 

@@ -411,6 +411,24 @@ def alerts_say_what_to_see_to():
             check("lonely" in json.dumps(found["alerts"]), str(found["alerts"]))
 
 
+def tells_a_rate_when_it_has_changed_by_a_quarter():
+    with Server() as server:
+        client = server.client()
+        client.start("one", queue="q")
+        client.complete(client.poll("q"))
+        with Events(server) as events:
+            snapshot = events.wait("snapshot")
+            check(snapshot["queues"][0]["addedPerSecond"] == 0.2, str(snapshot))
+            time.sleep(12)  # the average is another one every second: one task in 6, 7, 8 s
+            told = [data["queues"][0]["addedPerSecond"] for data in events.named("changes")
+                    if "queues" in data]
+            check(1 <= len(told) <= 4, f"rates that were told: {told}")
+            for before, after in zip([0.2, *told], told):
+                check(after <= 0.75 * before, f"rates that were told: {told}")
+            stats = client.get("/task-queues/q", reportStats="true")["stats"]
+            check(stats["tasksAddRate"] == stats["tasksDispatchRate"] < 0.1, str(stats))
+
+
 def refuses_what_makes_no_sense():
     with Server() as server:
         client = server.client()
@@ -432,5 +450,6 @@ if __name__ == "__main__":
         ends_with_the_server,
         a_model_kept_by_messages_equals_the_server,
         alerts_say_what_to_see_to,
+        tells_a_rate_when_it_has_changed_by_a_quarter,
         refuses_what_makes_no_sense,
     )

@@ -399,6 +399,16 @@ def the_answers_about_the_server(client):
         check(client.raw("GET", target)[0] in (200, 204), target)
     for name in ("GetServerStatus", "ListTaskQueues", "ListPools", "ListPermits"):
         client.ask("POST", PERMIT_RPC + name, {"namespace": "default"})
+    told = {"workerInstanceKey": "k", "hostInfo": {"hostName": "h"}, "deploymentVersion": {"buildId": "b"},
+            "status": "WORKER_STATUS_RUNNING", "startTime": "2026-11-19T00:00:00Z",
+            "activityTaskSlotsInfo": {"currentUsedSlots": 1, "totalProcessedTasks": 2}}
+    client.post("/workers/heartbeat", {"workerHeartbeat": [told]})
+    client.rpc("RecordWorkerHeartbeat", workerHeartbeat=[told])
+    client.get("/workers", pageSize=1)
+    client.get("/workers/describe/k")
+    client.rpc("ListWorkers")
+    client.rpc("DescribeWorker", workerInstanceKey="k")
+    client.refused("WORKER_NOT_FOUND", client.get, "/workers/describe/nobody")
     client.refused("NAMESPACE_NOT_FOUND", client.ask, "GET", "/api/v1/namespaces/other")
     client.refused("NOT_OFFERED", client.ask, "POST", NAMESPACE + "/workflows/w/reset")
     client.refused("FIELD_INVALID", client.rpc_unlisted, "DescribeWorkflowExecution", execution=7)

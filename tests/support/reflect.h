@@ -197,15 +197,16 @@ using Messages = boost::mp11::mp_list<
     PollWorkflowTaskQueueRequest, PollWorkflowTaskQueueResponse,
     RespondWorkflowTaskCompletedRequest, RespondWorkflowTaskCompletedResponse,
     RespondWorkflowTaskFailedRequest, RespondQueryTaskCompletedRequest, ResetStickyTaskQueueRequest,
-    ShutdownWorkerRequest, PollActivityTaskQueueRequest, PollActivityTaskQueueResponse,
-    RecordActivityTaskHeartbeatRequest, RecordActivityTaskHeartbeatByIdRequest,
-    RecordActivityTaskHeartbeatResponse, RespondActivityTaskCompletedRequest,
-    RespondActivityTaskCompletedByIdRequest, RespondActivityTaskFailedRequest,
-    RespondActivityTaskFailedByIdRequest, RespondActivityTaskCanceledRequest,
-    RespondActivityTaskCanceledByIdRequest, DescribeTaskQueueRequest, DescribeTaskQueueResponse,
-    DescribeNamespaceRequest, DescribeNamespaceResponse, ListNamespacesRequest,
-    ListNamespacesResponse, GetSystemInfoRequest, GetSystemInfoResponse, GetClusterInfoRequest,
-    GetClusterInfoResponse, Event, std::vector<Event>, Command, Failure, Payload, Payloads, Header,
-    Memo, PermitRequest, Priority, RetryPolicy>;
+    ShutdownWorkerRequest, RecordWorkerHeartbeatRequest, ListWorkersRequest, ListWorkersResponse,
+    DescribeWorkerRequest, DescribeWorkerResponse, PollActivityTaskQueueRequest,
+    PollActivityTaskQueueResponse, RecordActivityTaskHeartbeatRequest,
+    RecordActivityTaskHeartbeatByIdRequest, RecordActivityTaskHeartbeatResponse,
+    RespondActivityTaskCompletedRequest, RespondActivityTaskCompletedByIdRequest,
+    RespondActivityTaskFailedRequest, RespondActivityTaskFailedByIdRequest,
+    RespondActivityTaskCanceledRequest, RespondActivityTaskCanceledByIdRequest,
+    DescribeTaskQueueRequest, DescribeTaskQueueResponse, DescribeNamespaceRequest,
+    DescribeNamespaceResponse, ListNamespacesRequest, ListNamespacesResponse, GetSystemInfoRequest,
+    GetSystemInfoResponse, GetClusterInfoRequest, GetClusterInfoResponse, Event, std::vector<Event>,
+    Command, Failure, Payload, Payloads, Header, Memo, PermitRequest, Priority, RetryPolicy>;
 
 }  // namespace permit::test

@@ -104,6 +104,32 @@ TEST_CASE("the run that was used least recently makes room for the next") {
   CHECK(is_kept("d"));
 }
 
+TEST_CASE("a task that goes on with a kept run is a hit, one that begins it anew a miss") {
+  Registry registry;
+  registry.workflow(flow, sleeper);
+  TaskRunner::Options options;
+  options.sticky_queue = "sticky";
+  options.fetch_history = [](const WorkflowExecution& execution) {
+    return read_json<std::vector<Event>>(
+        first_task(execution.workflow_id.value).history->events.text);
+  };
+  TaskRunner runner(registry, options);
+  const auto counts = [&] {
+    return std::to_string(runner.cache_hits()) + " hits, " + std::to_string(runner.cache_misses()) +
+           " misses";
+  };
+  runner.run(first_task("a"));
+  CHECK(counts() == "0 hits, 0 misses");
+  PollWorkflowTaskQueueResponse later = task_of("a");
+  later.history = RawHistory{RawJson{"[]"}};
+  later.previous_started_event_id = 3;
+  runner.run(later);
+  CHECK(counts() == "1 hits, 0 misses");
+  runner.evict(later.workflow_execution->run_id);
+  runner.run(later);
+  CHECK(counts() == "1 hits, 1 misses");
+}
+
 TEST_CASE("an activity that completes later is completed by its token, once") {
   Bytes token;
   Registry registry;

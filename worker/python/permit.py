@@ -307,7 +307,7 @@ class _Connection:
         return self.post(path, message, timeout)
 
     def _exchange(self, path, text, timeout):
-        sent = False
+        sent, response = False, None
         try:
             if self._http is None:
                 server = self.server
@@ -329,6 +329,7 @@ class _Connection:
                 "Is it running? Try: permit server start-dev"
             )
             unreachable.sent = sent
+            unreachable.page = response and response.status  # of an answer that is not JSON
             raise unreachable from None
         except BaseException:  # Ctrl-C: there may be half an answer in it
             self.close()
@@ -960,6 +961,59 @@ class _Heartbeats:
             return getattr(error, "status", None) == 404  # timed out, or its workflow is gone
 
 
+class _Pulse:
+    """Tells the server of the worker itself: every 10 s, and when its status changes. A server that does
+    not know the call is not asked again."""
+
+    def __init__(self, server, identity, queue, slots, build_id):
+        self.key = uuid.uuid4().hex
+        self._connection = _Connection(server)
+        self._lock = threading.Lock()
+        self._slots = slots
+        self._counts = {"used": 0, "processed": 0, "failed": 0}
+        self._about = {
+            "workerInstanceKey": self.key, "workerIdentity": identity, "taskQueue": queue,
+            "hostInfo": {"hostName": socket.gethostname(), "processId": str(os.getpid())},
+            "deploymentVersion": {"buildId": build_id or ""},
+            "sdkName": "permit-python", "sdkVersion": __version__,
+        }
+        self._is_known = True
+        self._status = None
+        self._sent = None  # when the last one arrived
+        self._due = 0.0
+
+    def count(self, **changes):
+        with self._lock:
+            for name, change in changes.items():
+                self._counts[name] += change
+
+    def send(self, status):
+        """If it is time, or the status is a new one."""
+        now = _now()
+        if not self._is_known or (status == self._status and now < self._due):
+            return
+        wall = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        self._status = status
+        self._about.setdefault("startTime", wall)
+        with self._lock:
+            counts = dict(self._counts)
+        free = self._slots - counts["used"] if status == "RUNNING" else 0
+        heartbeat = dict(
+            self._about, status="WORKER_STATUS_" + status, heartbeatTime=wall,
+            elapsedSinceLastHeartbeat=f"{now - self._sent:.3f}s" if self._sent else "0s",
+            activityTaskSlotsInfo={
+                "currentAvailableSlots": free, "currentUsedSlots": counts["used"],
+                "totalProcessedTasks": counts["processed"], "totalFailedTasks": counts["failed"],
+            })
+        try:
+            self._connection.rpc("RecordWorkerHeartbeat", 5, workerHeartbeat=[heartbeat])
+            self._sent, self._due = now, now + 10
+        except Error as error:
+            status = getattr(error, "status", None) or getattr(error, "page", None)
+            self._is_known = status not in (404, 501)
+            self._due = now + 1
+
+
 _current = contextvars.ContextVar("permit_activity", default=None)
 _workers = []  # those that run in this process
 
@@ -1017,7 +1071,7 @@ class Worker:
     environment, and so CUDA_VISIBLE_DEVICES: what needs its own starts a process with gpu_env()."""
 
     def __init__(self, queue, activities, concurrency=1, drain="30s", identity=None, address=None,
-                 namespace=None, api_key=None):
+                 namespace=None, api_key=None, build_id=None):
         self._queue = queue
         self._activities = {
             getattr(function, "permit_activity", function.__name__): function for function in activities
@@ -1029,6 +1083,7 @@ class Worker:
         self._identity = identity or f"{os.getpid()}@{socket.gethostname()}"
         self._server = _Server(address, namespace, api_key)
         self._heartbeats = None
+        self._pulse = _Pulse(self._server, self._identity, queue, concurrency, build_id)
         self._stopping = threading.Event()
 
     def run(self):
@@ -1047,9 +1102,11 @@ class Worker:
         try:
             for poller in pollers:
                 poller.start()
+            self._pulse.send("RUNNING")
             while not self._stopping.wait(1):  # in short waits, so that signals are seen everywhere
-                pass
+                self._pulse.send("RUNNING")
             self._drain_all(pollers)
+            self._pulse.send("SHUTDOWN")
         finally:
             self._stopping.set()
             _workers.remove(self)
@@ -1072,8 +1129,10 @@ class Worker:
         connection = _Connection(self._server)
         end = _now() + self._drain
         while any(poller.is_alive() for poller in pollers):
+            self._pulse.send("SHUTTING_DOWN")
             try:  # the server sends our parked polls away
-                connection.rpc("ShutdownWorker", identity=self._identity)
+                connection.rpc("ShutdownWorker", identity=self._identity,
+                               workerInstanceKey=self._pulse.key)
             except Error:
                 pass  # it is away, and knows of no polls any more
             if _now() > end:
@@ -1101,6 +1160,7 @@ class Worker:
 
     def _run(self, connection, running):
         self._heartbeats.add(running)
+        self._pulse.count(used=1)
         _current.set((running, self))
         try:
             rpc, answer = self._call(running)
@@ -1110,6 +1170,7 @@ class Worker:
         if rpc == "RespondActivityTaskFailed" and unsent:
             answer["lastHeartbeatDetails"] = unsent
         refused = self._answer(connection, running, rpc, answer)
+        self._pulse.count(used=-1, processed=1, failed=int(rpc == "RespondActivityTaskFailed"))
         if refused and rpc == "RespondActivityTaskCompleted":  # too large, say, and it will stay so
             failure = _failure(NonRetryable(f"the result was refused: {refused}", type="ResultRefused"))
             self._answer(connection, running, "RespondActivityTaskFailed", {"failure": failure})
