@@ -7,7 +7,7 @@ const words = [
   ["released", "Its holder gave it back.", ""],
   ["lease_expired", "Nobody renewed it in time.", "timer: at its deadline. backstop: a little later, by the server itself, since no worker of permits was there."],
   ["holder_closed", "The workflow that held it has ended, and the permit with it.",
-    "How the workflow ended: completed, failed, canceled, terminated, timed_out, continued_as_new."],
+    "how the workflow ended: completed, failed, canceled, terminated, timed_out, continued_as_new."],
   ["force_released", "It was taken from its holder.", "operator: by a person, with a reason on record. canceled: by a request from outside. failed: the permit's own workflow failed."],
 ];
 

@@ -82,7 +82,8 @@ export class ApiReference {
   }
 
   #call(call) {
-    return lazy_details([h("span", {class: "method"}, call.method), h("code", {}, call.path), h("span", {class: "dim"}, call.operation.summary)],
+    return lazy_details([h("span", {class: "method"}, call.method),
+      h("span", {}, h("code", {}, call.path), " ", h("span", {class: "dim"}, call.operation.summary))],
       () => this.#describe(call), {class: "call"});
   }
 
