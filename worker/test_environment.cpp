@@ -45,7 +45,11 @@ std::string text_of(const std::vector<Command>& commands) {
 class TestEnvironment::Server {
  public:
   explicit Server(std::uint64_t seed)
-      : seed_(seed), clock_(beginning), store_(in_memory()), reads_(store_, in_memory(), {}) {
+      : seed_(seed),
+        clock_(beginning),
+        store_(in_memory()),
+        log_(LogFormat::text, LogLine::Level::error, [](std::string_view) {}),
+        reads_(store_, in_memory(), {}, log_) {
     start();
   }
   void start() {
@@ -65,6 +69,7 @@ class TestEnvironment::Server {
   std::uint64_t seed_;
   service::ManualClock clock_;
   store::Store store_;
+  Log log_;  // of reads: what one of them says, the test sees as a refusal
   service::Reads reads_;
   std::unique_ptr<service::Service> service_;
 };

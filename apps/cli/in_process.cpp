@@ -28,6 +28,7 @@ class InProcessTransport::Exchange : public http::Exchange {
   ~Exchange() override { end(std::nullopt); }
 
   http::Request& request() override { return request_; }
+  std::uint64_t connection() const override { return 0; }
   void reply(http::Response response) override { end(std::move(response)); }
   void on_gone(std::function<void()>) override {}  // its peer is this process
   void park() override { request_ = {}; }

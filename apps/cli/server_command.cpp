@@ -1,6 +1,7 @@
 #include "apps/cli/server_command.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,7 +17,9 @@
 #include "apps/cli/exit_codes.h"
 #include "apps/cli/in_process.h"
 #include "apps/cli/port_owner.h"
+#include "apps/cli/server_settings.h"
 #include "apps/cli/systemd.h"
+#include "orchestrator/http/request_log.h"
 #include "orchestrator/http/routes.h"
 #include "orchestrator/http/server.h"
 #include "orchestrator/protocol/version.h"
@@ -72,32 +75,46 @@ constexpr const char* unserved_text =
 constexpr std::chrono::seconds stop_patience(5);
 constexpr std::chrono::seconds worker_patience(65);
 
+std::string what_started(const ServerOptions& options) {
+  return "permit " + std::string(version) + ", pid " + std::to_string(getpid()) + ", store " +
+         (options.database.empty() ? "in memory" : options.database);
+}
+
 // Everything a running server is made of, in the order of construction.
 class Server {
  public:
-  explicit Server(const ServerOptions& options)
-      : lock_(lock(options)),
+  Server(const ServerOptions& options, StandardLog& log)
+      : log_(log),
+        lock_(lock(options)),
         store_(database_options(options)),
         clock_(clock(options, store_)),
-        service_(store_, *clock_, service_options(options)),
+        service_(store_, *clock_, service_options(options, log.log)),
         virtual_time_(options.virtual_time
                           ? std::make_unique<service::VirtualTime>(
                                 service_, static_cast<service::ManualClock&>(*clock_))
                           : nullptr),
-        reads_(store_, database_options(options),
-               [this](std::function<void()> answer) { asio::post(io_, std::move(answer)); }),
+        reads_(
+            store_, database_options(options),
+            [this](std::function<void()> answer) { asio::post(io_, std::move(answer)); }, log.log),
+        requests_(log.log, options.log.slow),
         routes_(service_, reads_, route_options(options)),
-        http_(
-            io_, http_options(options),
-            [this](const std::shared_ptr<http::Exchange>& exchange) { routes_.handle(exchange); }),
+        http_(io_, http_options(options),
+              [this](std::shared_ptr<http::Exchange> exchange) {
+                routes_.handle(requests_.watch(std::move(exchange)));
+              }),
         signals_(io_, SIGTERM, SIGINT),
+        debug_signal_(io_, SIGUSR1),
         timer_(io_),
         transport_(io_, routes_) {
+    say(LogLine::Level::info, "server_started", what_started(options));
     set_pools(options);
     if (!options.permit_worker || options.virtual_time) return;
     permits::register_permit_slot(permit_workflow_);
     worker::WorkerOptions worker(options.permit_queue);
     worker.identity = "permit-server@" + std::to_string(getpid());
+    worker.print = [this](const std::string& said) {
+      asio::post(io_, [this, said] { say(LogLine::Level::warn, "worker_says", said); });
+    };
     permit_worker_.emplace(transport_, permit_workflow_, std::move(worker));
   }
 
@@ -107,8 +124,10 @@ class Server {
     signals_.async_wait([this](const boost::system::error_code& error, int) {
       if (!error) stopping_ = true;
     });
+    listen_for_debug(log_.log.level());
     if (permit_worker_) permit_worker_->start();
     manager_.ready();
+    say(LogLine::Level::info, "server_ready", "listening on port " + std::to_string(port()));
     try {
       while (!stopping_) turn();
     } catch (...) {
@@ -116,8 +135,20 @@ class Server {
       throw;
     }
     manager_.stopping(stop_patience + worker_patience);
+    say(LogLine::Level::info, "server_stopping", "what was asked is answered first");
     stop_permit_worker();
     stop();
+    say(LogLine::Level::info, "server_stopped", "");
+  }
+
+  // Something of the process itself.
+  void say(LogLine::Level level, std::string_view event, std::string_view msg) {
+    LogLine line;
+    line.level = level;
+    line.event = event;
+    line.msg = msg;
+    log_.log.write(line);
+    log_.log.flush();
   }
 
  private:
@@ -133,8 +164,9 @@ class Server {
     if (options.virtual_time) return std::make_unique<service::ManualClock>(wall.now());
     return std::make_unique<service::SystemClock>(stored);
   }
-  static service::Options service_options(const ServerOptions& options) {
+  static service::Options service_options(const ServerOptions& options, Log& log) {
     service::Options service;
+    service.log = &log;
     service.retention = options.retention;
     service.token_secret = token_secret(options.database);
     service.limits.permit_queue = options.permit_queue;
@@ -143,8 +175,12 @@ class Server {
 #endif
     return service;
   }
-  static http::Server::Options http_options(const ServerOptions& options) {
+  http::Server::Options http_options(const ServerOptions& options) {
+    using Ended = service::Matching::EndedBy;
     http::Server::Options http;
+    http.on_closed = [this](std::uint64_t connection, bool by_peer) {
+      service_.connection_closed(connection, by_peer ? Ended::peer : Ended::server);
+    };
     http.address = options.address;
     http.port = options.port;
     http.limits.allowed_hosts = options.allowed_hosts;
@@ -154,6 +190,9 @@ class Server {
     http::RouteOptions routes;
     if (!options.database.empty()) routes.store = options.database;
     routes.page_directory = options.page_directory;
+    routes.settings = settings_in_force(options);
+    routes.limits.allowed_hosts = options.allowed_hosts;
+    routes.unready = [this] { return stopping_ ? "the server is stopping" : std::string(); };
     routes.warning = [this] { return unserved_ ? std::string(unserved_text) : std::string(); };
     if (virtual_time_) {
       routes.advance = [this](const AdvanceRequest& request, service::Done<AdvanceResponse> done) {
@@ -206,6 +245,7 @@ class Server {
     service_.expire_polls(SteadyClock::now());
     routes_.streams().advance(SteadyClock::now());
     look_for_permit_worker();
+    log_.flush();
   }
 
   // That the loop goes round, and how many slots are taken. Nobody else knows both.
@@ -229,10 +269,27 @@ class Server {
            std::to_string(waiting) + " waiting";
   }
 
+  // Until somebody serves them again, not until there is nothing to serve.
   void look_for_permit_worker() {
-    if (unserved_ == service_.permits_unserved()) return;
-    unserved_ = !unserved_;
-    if (unserved_) std::cerr << "permit: warning: " << unserved_text << "\n";
+    if (!unserved_ && service_.permits_unserved()) {
+      unserved_ = true;
+      say(LogLine::Level::warn, "permits_unserved", unserved_text);
+    } else if (unserved_ && service_.permits_served()) {
+      unserved_ = false;
+      say(LogLine::Level::info, "permits_served", "a worker polls their queue");
+    }
+  }
+
+  // SIGUSR1: everything, and with the next one as it was.
+  void listen_for_debug(LogLine::Level usual) {
+    debug_signal_.async_wait([this, usual](const boost::system::error_code& error, int) {
+      if (error) return;
+      const bool on = log_.log.level() != LogLine::Level::debug;
+      log_.log.set_level(on ? LogLine::Level::debug : usual);
+      say(LogLine::Level::info, "log_level_changed",
+          "by SIGUSR1, to " + std::string(name_of(log_.log.level())));
+      listen_for_debug(usual);
+    });
   }
 
   // It calls this very server, which therefore goes on until it has stopped.
@@ -287,6 +344,7 @@ class Server {
     }
   }
 
+  StandardLog& log_;
   ServiceManager manager_;
   asio::io_context io_{1};
   std::optional<store::LockFile> lock_;
@@ -295,9 +353,11 @@ class Server {
   service::Service service_;
   std::unique_ptr<service::VirtualTime> virtual_time_;
   service::Reads reads_;
+  http::RequestLog requests_;
   http::Routes routes_;
   http::Server http_;
   asio::signal_set signals_;
+  asio::signal_set debug_signal_;
   asio::steady_timer timer_;
   bool stopping_ = false;
   bool unserved_ = false;
@@ -341,20 +401,38 @@ void try_server(ServerOptions options) {
   options.address = "127.0.0.1";
   options.port = 0;
   options.permit_worker = false;
-  const Server server(options);
+  options.log.level = "error";
+  StandardLog log(options.log);
+  const Server server(options, log);
 }
 
 int run_server(const ServerOptions& options) {
+  StandardLog log(options.log);
+  signal(SIGPIPE, SIG_IGN);  // a reader of the log may go
+  bool runs = false;
   try {
     check_port_is_free(options.address, options.port);
-    Server server(options);
+    log.output.hold();  // where things are comes first
+    Server server(options, log);
     print_where_things_are(options, server.port());
+    log.output.go_on();
+    runs = true;
     server.run();
+    log.finish();
     return exit_ok;
   } catch (const std::exception& error) {
     // A failed write, a lost database, a port in use: whatever was not answered is unknown to its
     // caller, and the next start finds out.
-    std::cerr << "permit: " << error.what() << "\n";
+    if (!runs) {
+      std::cerr << "permit: " << error.what() << "\n";
+      return exit_failed;
+    }
+    LogLine line;
+    line.level = LogLine::Level::error;
+    line.event = "server_failed";
+    line.error = error.what();
+    log.log.write(line);
+    log.finish();
     return exit_failed;
   }
 }

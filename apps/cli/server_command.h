@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
+#include "apps/cli/log_options.h"
 #include "orchestrator/protocol/pools.h"
 
 namespace permit::cli {
@@ -23,6 +25,9 @@ struct ServerOptions {
   std::vector<SetPoolRequest> pools;  // set at each start
   std::string page_directory;         // serve the page from there; empty: from the binary
   bool demo_pool = false;             // "demo" with 4 slots, unless there is one
+  LogOptions log;
+  // Where settings came from that are not as by default: "flag", "environment", "file NAME".
+  std::map<std::string, std::string> origins{};
 };
 
 // Returns the process's exit code.

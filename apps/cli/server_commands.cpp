@@ -18,11 +18,11 @@ const Flag config_flag = {"config",
                           0,
                           ValueType::text,
                           "FILE",
-                          "the configuration, TOML: [server] and [pools.NAME]",
+                          "the configuration, TOML: [server], [log] and [pools.NAME]",
                           Completes::file};
 
 std::vector<Flag> shared_flags() {
-  return {
+  std::vector<Flag> flags = {
       {"ip", 0, ValueType::text, "ADDRESS", "the address to listen on; loopback only (127.0.0.1)"},
       {"port",
        0,
@@ -41,14 +41,38 @@ std::vector<Flag> shared_flags() {
       {"no-permit-worker", 0, ValueType::none, "",
        "leave permits to a worker elsewhere: permit worker start"},
       {"ui-asset-path", 0, ValueType::text, "DIR",
-       "serve the page from this directory, to work on it (from the binary)", Completes::file}};
+       "serve the page from this directory, to work on it (from the binary)", Completes::file},
+      {"log-slow", 0, ValueType::duration, "D", "log answers that take this long (1s)"}};
+  for (Flag& flag : log_flags()) flags.push_back(std::move(flag));
+  return flags;
+}
+
+// That these came from flags, whatever the file says.
+void note_flags(const Arguments& arguments, ServerOptions& options) {
+  const std::vector<std::pair<const char*, const char*>> settings = {
+      {"listen", "listen"},
+      {"ip", "listen"},
+      {"port", "listen"},
+      {"retention", "retention"},
+      {"db-filename", "database"},
+      {"permit-queue", "permit_queue"},
+      {"no-permit-worker", "permit_worker"},
+      {"ui-asset-path", "ui-asset-path"},
+      {"virtual-time", "virtual-time"},
+      {"log-slow", "log.slow"}};
+  for (const auto& [flag, setting] : settings) {
+    if (arguments.has(flag)) options.origins[setting] = "flag";
+  }
 }
 
 // Flags over the file, the file over defaults.
 ServerOptions options_of(const Session& session) {
   const Arguments& arguments = session.arguments();
   ServerOptions options;
-  options.permit_queue = environment_variable("PERMIT_QUEUE").value_or(options.permit_queue);
+  if (const auto queue = environment_variable("PERMIT_QUEUE")) {
+    options.permit_queue = *queue;
+    options.origins["permit_queue"] = "environment";
+  }
   if (const auto file = arguments.text("config")) read_server_config(*file, options);
   if (const auto listen = arguments.text("listen")) parse_listen("--listen", *listen, options);
   options.address = arguments.text_or("ip", options.address);
@@ -59,6 +83,11 @@ ServerOptions options_of(const Session& session) {
   if (arguments.has("no-permit-worker")) options.permit_worker = false;
   options.page_directory = arguments.text_or("ui-asset-path", "");
   options.database = arguments.text_or("db-filename", options.database);
+  read_log_options(arguments, options.log, [&](const std::string& name, const std::string& origin) {
+    options.origins["log." + name.substr(std::string("log-").size())] = origin;
+  });
+  options.log.slow = arguments.duration("log-slow").value_or(options.log.slow);
+  note_flags(arguments, options);
   return options;
 }
 
@@ -83,7 +112,10 @@ std::string default_database() {
 
 int run_start(Session& session) {
   ServerOptions options = options_of(session);
-  if (options.database.empty()) options.database = default_database();
+  if (options.database.empty()) {
+    options.database = default_database();
+    if (environment_variable("STATE_DIRECTORY")) options.origins["database"] = "environment";
+  }
   return run_server(options);
 }
 

@@ -20,13 +20,19 @@ class Reader {
       if (name == "server") {
         for (const auto& [field, value] : table_at(path_, name, node)) {
           read_server(std::string(field.str()), value);
+          options_.origins[std::string(field.str())] = "file " + path_;
+        }
+      } else if (name == "log") {
+        for (const auto& [field, value] : table_at(path_, name, node)) {
+          read_log(std::string(field.str()), value);
+          options_.origins["log." + std::string(field.str())] = "file " + path_;
         }
       } else if (name == "pools") {
         for (const auto& [pool, value] : table_at(path_, name, node)) {
           read_pool(std::string(pool.str()), value);
         }
       } else {
-        unknown_key(place_of(path_, node), "section", name, {"server", "pools"});
+        unknown_key(place_of(path_, node), "section", name, {"server", "log", "pools"});
       }
     }
   }
@@ -35,7 +41,7 @@ class Reader {
   std::string text(const std::string& key, const toml::node& node) const {
     if (const auto value = node.value_exact<std::string>()) return *value;
     const auto number = node.value_exact<std::int64_t>();
-    if (number && key == "retention") {
+    if (number && (key == "retention" || key == "slow")) {
       const std::string digits = std::to_string(*number);
       throw UsageError(place_of(path_, node) + ": " + key + " = " + digits +
                        " is a bare number; say \"" + digits + "s\" or \"" + digits + "m\"");
@@ -86,6 +92,21 @@ class Reader {
       unknown_key(
           place, "setting of the server", key,
           {"listen", "allowed_hosts", "database", "retention", "permit_queue", "permit_worker"});
+    }
+  }
+
+  void read_log(const std::string& key, const toml::node& node) {
+    const std::string place = place_of(path_, node);
+    if (key == "level") {
+      options_.log.level = text(key, node);
+      check_log_choice(place + ": level", options_.log.level, log_levels());
+    } else if (key == "format") {
+      options_.log.format = text(key, node);
+      check_log_choice(place + ": format", options_.log.format, log_formats());
+    } else if (key == "slow") {
+      options_.log.slow = duration(key, node);
+    } else {
+      unknown_key(place, "setting of the log", key, {"level", "format", "slow"});
     }
   }
 

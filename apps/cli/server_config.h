@@ -5,6 +5,9 @@
 //   database = "/var/lib/permit/permit.db"
 //   retention = "72h"
 //
+//   [log]
+//   level = "info"
+//
 //   [pools.gpu-pool]
 //   capacity = 4
 //   devices = { 0 = "GPU-8932f937", 1 = "GPU-0b1f2c3d" }

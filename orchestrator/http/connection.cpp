@@ -56,14 +56,15 @@ class ConnectionStream final : public Stream {
 
 class ConnectionExchange final : public Exchange {
  public:
-  ConnectionExchange(asio::io_context& io, Request request)
-      : io_(io), request_(std::move(request)) {}
+  ConnectionExchange(asio::io_context& io, Request request, std::uint64_t number)
+      : io_(io), request_(std::move(request)), number_(number) {}
 
   ~ConnectionExchange() override {
     if (connection_ != nullptr) reply(dropped_response());
   }
 
   Request& request() override { return request_; }
+  std::uint64_t connection() const override { return number_; }
 
   void reply(Response response) override {
     ENSURE(!replied_);
@@ -121,6 +122,7 @@ class ConnectionExchange final : public Exchange {
  private:
   asio::io_context& io_;
   Request request_;
+  const std::uint64_t number_;
   Connection* connection_ = nullptr;  // until the reply, or until it has closed
   std::function<void()> on_gone_;
   bool replied_ = false;
@@ -128,7 +130,10 @@ class ConnectionExchange final : public Exchange {
 };
 
 Connection::Connection(Socket socket, std::string peer, Shared& shared)
-    : shared_(shared), socket_(std::move(socket)), peer_(std::move(peer)) {}
+    : shared_(shared),
+      socket_(std::move(socket)),
+      peer_(std::move(peer)),
+      number_(++shared.connections_made) {}
 
 void Connection::start() {
   place_ = shared_.connections.size();
@@ -246,7 +251,7 @@ void Connection::begin_body(Head head) {
   head_only_ = head.request.method == "HEAD";
   body_size_ = head.content_length;
   head.request.peer = peer_;
-  incoming_ = std::make_shared<ConnectionExchange>(shared_.io, std::move(head.request));
+  incoming_ = std::make_shared<ConnectionExchange>(shared_.io, std::move(head.request), number_);
   if (body_size_ == 0) return dispatch();
   incoming_->request().body.reserve(std::min(body_size_, body_bytes_reserved_max));
   enter(Phase::body, shared_.limits.body_time_max);
@@ -455,6 +460,7 @@ void Connection::abandon() {
 void Connection::close() {
   std::function<void()> on_gone;
   if (exchange_ != nullptr) on_gone = exchange_->take_on_gone();
+  if (phase_ != Phase::closed && shared_.on_closed) shared_.on_closed(number_, input_ended_);
   abandon();
   if (on_gone) on_gone();
 }

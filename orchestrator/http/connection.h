@@ -45,6 +45,8 @@ struct Shared {
   std::function<void(std::shared_ptr<Exchange>)> handler;
   std::vector<std::shared_ptr<Connection>> connections;  // each knows its place
   bool stopping = false;
+  std::uint64_t connections_made = 0;
+  std::function<void(std::uint64_t connection, bool ended_by_peer)> on_closed;
   std::vector<char> input = std::vector<char>(64 * 1024);  // scratch of the connection that reads
   std::string output;                                      // scratch of the one that answers
 };
@@ -57,6 +59,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   // Enters the list of `shared` and waits for the first request.
   void start();
+
+  std::uint64_t number() const { return number_; }
 
   // Answers and closes, in place of whatever the peer asked.
   void refuse(const Refusal& refusal);
@@ -132,6 +136,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Shared& shared_;  // not touched once closed: the server may be gone
   Socket socket_;
   std::string peer_;
+  const std::uint64_t number_;
   std::size_t place_ = 0;  // in shared_.connections
 
   Phase phase_ = Phase::idle;

@@ -34,6 +34,7 @@ struct Response {
   std::string content_type = "application/json";
   std::string body;
   std::vector<Header> headers;
+  std::string error;  // of a refusal: its reason and sentence, for the log; not sent
 };
 
 // An answer that goes on until one of the sides ends it, in chunks. Belongs to the server's thread.
@@ -67,6 +68,9 @@ class Exchange {
   virtual ~Exchange() = default;
 
   virtual Request& request() = 0;
+
+  // The number of the connection that it came by, among all that this process has had; 0: none.
+  virtual std::uint64_t connection() const = 0;
 
   // Answers, exactly once. After the peer has gone, or the server was destroyed, it does nothing.
   virtual void reply(Response response) = 0;

@@ -291,8 +291,12 @@ void Routes::add_server_info_routes() {
       });
   const auto system = [](Call& call) { call.done<GetSystemInfoResponse>()(system_info()); };
   add("GET", "/api/v1/system-info",
-      Doc("What the server can do, for Temporal's clients").answers<GetSystemInfoResponse>(),
-      system);
+      Doc("What the server can do, and what time it is there").answers<SystemInfo>(),
+      [this](Call& call) {
+        const GetSystemInfoResponse info = system_info();
+        call.done<SystemInfo>()(
+            SystemInfo{info.server_version, info.capabilities, service_.time()});
+      });
   add("POST", rpc + "GetSystemInfo",
       Doc("What the server can do").takes<GetSystemInfoRequest>().answers<GetSystemInfoResponse>(),
       system);
@@ -340,39 +344,8 @@ void Routes::server_status(Call& call) {
                   });
 }
 
-namespace {
-
-// What /livez and /readyz say.
-struct Health {
-  std::string status;
-  std::vector<std::string> warnings;
-};
-BOOST_DESCRIBE_STRUCT(Health, (), (status, warnings))
-
-}  // namespace
-
 void Routes::add_server_routes() {
   add_server_info_routes();
-  add("GET", "/livez", Doc("Whether the server is alive").answers<Health>(), [](Call& call) {
-    Response response;
-    response.body = R"({"status":"ok"})";
-    call.exchange->reply(std::move(response));
-  });
-  add("GET", "/readyz", Doc("Whether the server can serve").answers<Health>().refuses({503}),
-      [this](Call& call) {
-        const std::string why = options_.unready();
-        if (!why.empty()) throw Error(ErrorCode::unavailable, "NOT_READY", why);
-        const std::string warning = options_.warning();
-        Response response;
-        response.body = R"({"status":"ok")";
-        if (!warning.empty()) {
-          response.body += R"(,"warnings":[)";
-          append_json_string(warning, response.body);
-          response.body += ']';
-        }
-        response.body += '}';
-        call.exchange->reply(std::move(response));
-      });
   add("GET", "/metrics",
       Doc("Counters, as Prometheus reads them").sends("text/plain; version=0.0.4"),
       [this](Call& call) {

@@ -1,10 +1,10 @@
 #include "orchestrator/http/routes.h"
 
 #include <algorithm>
-#include <iostream>
 #include <map>
 
 #include "orchestrator/http/call.h"
+#include "orchestrator/http/request_log.h"
 #include "orchestrator/http/url.h"
 #include "orchestrator/protocol/base64.h"
 #include "orchestrator/protocol/ensure.h"
@@ -63,6 +63,7 @@ int status_of(const Error& error) {
 void reply_error(Exchange& exchange, const Error& error) {
   Response response;
   response.status = status_of(error);
+  response.error = error.reason() + ": " + error.message();
   std::string& body = response.body;
   body = "{\"code\":" + std::to_string(static_cast<int>(error.code())) + ",\"message\":";
   append_json_string(error.message(), body);
@@ -174,7 +175,8 @@ Routes::Routes(service::Service& service, service::Reads& reads, RouteOptions op
     : service_(service),
       reads_(reads),
       options_(std::move(options)),
-      streams_(service, new_instance()),
+      instance_(new_instance()),
+      streams_(service, instance_),
       assets_(options_.page_directory) {
   const service::Options& served = service.options();
   info_ = {static_cast<std::int64_t>(served.limits.payload_bytes_max),
@@ -187,6 +189,7 @@ Routes::Routes(service::Service& service, service::Reads& reads, RouteOptions op
   add_pool_routes();
   add_pool_rpcs();
   add_server_routes();
+  add_health_routes();
   add_page_routes();
 }
 
@@ -227,6 +230,7 @@ void Routes::dispatch(Call& call) {
 void Routes::handle(const std::shared_ptr<Exchange>& exchange) {
   try {
     Request& request = exchange->request();
+    service_.set_caller({trace_of(request), exchange->connection()});
     Call call;
     call.exchange = exchange;
     auto segments = split_path(request.path);
@@ -249,9 +253,14 @@ void Routes::handle(const std::shared_ptr<Exchange>& exchange) {
   } catch (const Error& error) {
     reply_error(*exchange, error);
   } catch (const std::exception& bug) {
-    std::cerr << "internal error: " << bug.what() << "\n";
+    LogLine line;
+    line.level = LogLine::Level::error;
+    line.event = "invariant_violated";
+    line.error = bug.what();
+    service_.log().write(line);
     reply_error(*exchange, Error(ErrorCode::internal, "INTERNAL", "Internal error"));
   }
+  service_.set_caller({});
 }
 
 }  // namespace permit::http

@@ -9,6 +9,7 @@
 
 #include "orchestrator/http/assets.h"
 #include "orchestrator/http/doc.h"
+#include "orchestrator/http/gate.h"
 #include "orchestrator/http/message.h"
 #include "orchestrator/http/streams.h"
 #include "orchestrator/service/reads.h"
@@ -23,6 +24,9 @@ struct RouteOptions {
   std::string page_directory;
   // Present with --virtual-time only: moves the clock; see AdvanceRequest.
   std::function<void(AdvanceRequest, service::Done<AdvanceResponse>)> advance;
+  // The settings in force, for /api/v1/server, and the limits of what comes before the routes.
+  std::vector<SettingInfo> settings;
+  Limits limits;
   // Whether the server is ready to serve; and if not, why.
   std::function<std::string()> unready = [] { return std::string(); };
   // What an operator should know of a server that is ready all the same.
@@ -76,10 +80,13 @@ class Routes {
   void add_pool_rpcs();
   void add_server_routes();
   void add_server_info_routes();
+  void add_health_routes();
   void add_page_routes();
   void history(Call& call, GetWorkflowExecutionHistoryRequest request);
   void acquire(Call& call, AcquireRequest request, int waiting_status);
   void server_status(Call& call);
+  void readiness(Call& call);
+  void describe_server(Call& call);
   template <class Request>
   Request of_activity(Call& call);
   template <class Request, class Response>
@@ -94,6 +101,7 @@ class Routes {
   service::Service& service_;
   service::Reads& reads_;
   RouteOptions options_;
+  const std::string instance_;
   Streams streams_;
   Assets assets_;
   ServerInfo info_;

@@ -106,6 +106,7 @@ class Server::Impl : public std::enable_shared_from_this<Impl> {
         accept_timer_(io),
         sweep_timer_(io),
         shared_(io, with_own_host(options.limits, acceptor_.local_endpoint()), std::move(handler)) {
+    shared_.on_closed = options.on_closed;
   }
 
   void accept();

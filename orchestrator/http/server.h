@@ -24,6 +24,8 @@ class Server {
     std::string address = "127.0.0.1";  // loopback only
     std::uint16_t port = 0;             // 0: any free one
     Limits limits;
+    // Called when a connection has closed, by its peer or by this side; see Exchange::connection().
+    std::function<void(std::uint64_t connection, bool ended_by_peer)> on_closed{};
   };
 
   // Called with one request of a connection at a time, in order; the next follows the reply.

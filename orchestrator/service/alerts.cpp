@@ -1,4 +1,6 @@
 // What an operator should see to, as `permit doctor` and the page show it.
+#include <algorithm>
+
 #include "orchestrator/protocol/time_text.h"
 #include "orchestrator/service/service.h"
 
@@ -10,6 +12,10 @@ constexpr Duration long_wait = std::chrono::minutes(5);
 constexpr Duration very_long_wait = std::chrono::minutes(30);
 // A hold that was cut off this long ago is not news any more, if its holder never came back.
 constexpr Duration overlap_shown = std::chrono::hours(1);
+// A worker comes back to its queue within this, also over another connection.
+constexpr Duration desertion_noticed = std::chrono::seconds(2);
+// And to a server that has just started.
+constexpr Duration worker_expected = std::chrono::seconds(10);
 
 Alert alert(std::string kind, std::string severity, Time since) {
   Alert alert;
@@ -33,17 +39,40 @@ std::vector<Alert> Service::alerts() {
   return alerts;
 }
 
-// Tasks wait, and nobody polls.
+// Since when there has been work for a queue and nobody who polls it; nullopt if there is none, or
+// somebody, or it has been so for no longer than a worker may take to come back. Permits that are
+// held are work for theirs, even before one of them ends.
+std::optional<Time> Service::unserved_since(const Matching::QueueKey& queue) {
+  const auto deserted = matching_.deserted_since(queue, time());
+  if (!deserted) return std::nullopt;
+  Time since = std::max(*deserted, began_);
+  const auto waits =
+      matching_.oldest(queue, [&](const Offer& offer) { return stands(queue, offer); });
+  if (waits) {
+    since = std::max(since, waits->since);
+  } else {
+    const auto& pools = pools_.all();
+    const bool held = std::any_of(pools.begin(), pools.end(),
+                                  [](const auto& entry) { return !entry.second.holders.empty(); });
+    if (queue != permit_queue_ || !held) return std::nullopt;
+  }
+  const Duration patience = since == began_ ? worker_expected : desertion_noticed;
+  if (time() - since < patience) return std::nullopt;
+  return since;
+}
+
 void Service::add_queue_alerts(std::vector<Alert>& alerts) {
-  for (const Matching::QueueKey& key : matching_.queues()) {
+  std::vector<Matching::QueueKey> queues = matching_.queues();
+  if (std::find(queues.begin(), queues.end(), permit_queue_) == queues.end()) {
+    queues.push_back(permit_queue_);
+  }
+  for (const Matching::QueueKey& key : queues) {
+    const auto since = unserved_since(key);
+    if (!since) continue;
+    const bool permits = key == permit_queue_;
+    Alert unserved = permits ? alert("permits_unserved", "critical", *since)
+                             : alert("queue_unserved", "warning", *since);
     const TaskQueueInfo queue = queue_info(key);
-    if (!is_set(queue.oldest_task)) continue;
-    const Time recently = time() - std::chrono::seconds(70);
-    if (!matching_.pollers(key, recently).empty()) continue;
-    const bool permits =
-        key.type == TaskQueueType::workflow && key.name == options_.limits.permit_queue;
-    Alert unserved = permits ? alert("permits_unserved", "critical", queue.oldest_task)
-                             : alert("queue_unserved", "warning", queue.oldest_task);
     unserved.queue = key.name;
     unserved.message = "no worker polls " + queue.kind + " queue \"" + key.name + "\", and " +
                        std::to_string(queue.backlog) + " tasks wait";

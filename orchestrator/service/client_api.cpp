@@ -139,6 +139,15 @@ StartWorkflowExecutionResponse Service::start_in(Change& change,
   return start_response(started, true);
 }
 
+// So that workers can go on with the trace by which their run was asked for. A header that has one
+// already is the caller's business.
+void Service::carry_trace(std::optional<Header>& header) const {
+  if (!deciding_) return;
+  if (!header) header.emplace();
+  header->fields.try_emplace(std::string(trace_header_field),
+                             json_payload(R"({"traceparent":")" + deciding_->traceparent + "\"}"));
+}
+
 void Service::start(StartWorkflowExecutionRequest request,
                     Done<StartWorkflowExecutionResponse> done) {
   submit(done, [this, request = std::move(request), done]() mutable {
@@ -149,6 +158,7 @@ void Service::start(StartWorkflowExecutionRequest request,
                   "a client takes a permit with POST pools/{pool}/acquire, not with a start");
     }
     Change change(parts_, now_);
+    carry_trace(request.header);
     StartWorkflowExecutionResponse response = start_in(change, request);
     finish(change);
     reply(done, std::move(response));
@@ -244,6 +254,7 @@ void Service::signal_with_start(SignalWithStartWorkflowExecutionRequest request,
     }
     core::check_start(start, options_.limits);
     Change change(parts_, now_);
+    carry_trace(start.header);
     const StartWorkflowExecutionResponse begun = start_in(change, start);
     core::RunState* run = change.run_by_id(begun.run_id);
     ENSURE(run != nullptr);

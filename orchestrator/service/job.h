@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "orchestrator/protocol/error.h"
+#include "orchestrator/protocol/trace.h"
 
 namespace permit::service {
 
@@ -63,7 +64,8 @@ class Job {
   // The answer if decide() threw.
   virtual std::unique_ptr<Reply> refusal(const Error& error) const = 0;
 
-  bool reads_only = false;  // may be decided again if its batch fails
+  bool reads_only = false;                    // may be decided again if its batch fails
+  std::shared_ptr<const TraceContext> trace;  // of its request; none: it has none
 };
 
 template <class T, class Decide>

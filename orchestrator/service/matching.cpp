@@ -1,5 +1,7 @@
 #include "orchestrator/service/matching.h"
 
+#include <algorithm>
+
 #include "orchestrator/protocol/ensure.h"
 
 namespace permit::service {
@@ -49,10 +51,11 @@ std::optional<Poller> Matching::take_poller(const QueueKey& key) {
   return poller;
 }
 
-bool Matching::remove_poller(std::int64_t id) {
+bool Matching::remove_poller(std::int64_t id, Time now) {
   const auto place = where_.find(id);
   if (place == where_.end()) return false;
-  place->second.queue->seen.erase(place->second.poller->identity);
+  Queue& queue = *place->second.queue;
+  if (queue.seen.erase(place->second.poller->identity) > 0) queue.left = now;
   erase(id);
   return true;
 }
@@ -85,26 +88,63 @@ std::optional<std::chrono::steady_clock::time_point> Matching::next_deadline() c
   return deadlines_.begin()->first;
 }
 
-void Matching::note_poll(const QueueKey& key, const std::string& identity, Time now) {
+void Matching::note_poll(const QueueKey& key, const std::string& identity, Time now,
+                         std::uint64_t connection) {
   constexpr std::size_t identities_max = 1000;
   auto& seen = queues_[key].seen;
   if (seen.size() >= identities_max && !seen.contains(identity)) seen.erase(seen.begin());
-  seen[identity] = now;
+  Queue::Seen& poller = seen[identity];
+  poller.at = now;
+  if (connection == 0) return;
+  auto& polled = polled_by_[connection];
+  if (polled.size() >= identities_max) return;
+  polled.emplace(key, identity);
+  poller.connections.insert(connection);
 }
 
-void Matching::forget_polls(const QueueKey& key) {
+void Matching::forget_polls(const QueueKey& key, Time now) {
   const auto queue = queues_.find(key);
-  if (queue != queues_.end()) queue->second.seen.clear();
+  if (queue == queues_.end()) return;
+  queue->second.seen.clear();
+  queue->second.left = now;
+}
+
+void Matching::connection_closed(std::uint64_t connection, EndedBy end, Time now) {
+  const auto polled = polled_by_.extract(connection);
+  if (polled.empty()) return;
+  for (const auto& [key, identity] : polled.mapped()) {
+    const auto queue = queues_.find(key);
+    if (queue == queues_.end()) continue;
+    const auto seen = queue->second.seen.find(identity);
+    if (seen == queue->second.seen.end()) continue;
+    seen->second.connections.erase(connection);
+    if (end == EndedBy::server || !seen->second.connections.empty()) continue;
+    queue->second.seen.erase(seen);
+    queue->second.left = now;
+  }
+}
+
+std::optional<Time> Matching::deserted_since(const QueueKey& key, Time now) const {
+  constexpr Duration poll_pause_max = std::chrono::seconds(70);  // a long poll and a little
+  const auto queue = queues_.find(key);
+  if (queue == queues_.end()) return Time{};
+  if (!queue->second.pollers.empty()) return std::nullopt;
+  Time since = queue->second.left;
+  for (const auto& [identity, seen] : queue->second.seen) {
+    if (seen.at >= now - poll_pause_max) return std::nullopt;
+    since = std::max(since, seen.at);
+  }
+  return since;
 }
 
 void Matching::forget_idle(Time since) {
   std::erase_if(queues_, [&](const auto& entry) {
     const Queue& queue = entry.second;
     if (!queue.offers.empty() || !queue.pollers.empty()) return false;
-    for (const auto& [identity, at] : queue.seen) {
-      if (at >= since) return false;
+    for (const auto& [identity, seen] : queue.seen) {
+      if (seen.at >= since) return false;
     }
-    return true;
+    return queue.left < since;
   });
 }
 
@@ -112,8 +152,8 @@ bool Matching::polled_since(const QueueKey& key, Time since) const {
   const auto queue = queues_.find(key);
   if (queue == queues_.end()) return false;
   if (!queue->second.pollers.empty()) return true;
-  for (const auto& [identity, at] : queue->second.seen) {
-    if (at >= since) return true;
+  for (const auto& [identity, seen] : queue->second.seen) {
+    if (seen.at >= since) return true;
   }
   return false;
 }
@@ -122,8 +162,8 @@ std::vector<std::pair<std::string, Time>> Matching::pollers(const QueueKey& key,
   std::vector<std::pair<std::string, Time>> recent;
   const auto queue = queues_.find(key);
   if (queue == queues_.end()) return recent;
-  for (const auto& [identity, at] : queue->second.seen) {
-    if (at >= since) recent.emplace_back(identity, at);
+  for (const auto& [identity, seen] : queue->second.seen) {
+    if (seen.at >= since) recent.emplace_back(identity, seen.at);
   }
   return recent;
 }

@@ -9,6 +9,7 @@
 #include <list>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -62,17 +63,26 @@ class Matching {
   std::optional<Poller> take_poller(const QueueKey& key);
   // Its peer has gone, and counts as polling no more, so that what it would have got by preference
   // goes to others at once.
-  bool remove_poller(std::int64_t id);
+  bool remove_poller(std::int64_t id, Time now);
   // Those whose wait is over.
   std::vector<Poller> take_expired(std::chrono::steady_clock::time_point now);
   std::vector<Poller> take_all_pollers();
   std::vector<Poller> take_pollers_of(const std::string& identity);
   std::optional<std::chrono::steady_clock::time_point> next_deadline() const;
 
-  // Remembers that somebody polls here, for describe and for sticky fall-back.
-  void note_poll(const QueueKey& key, const std::string& identity, Time now);
+  // Remembers that somebody polls here, for describe, sticky fall-back and alerts. `connection`: by
+  // which the poll came; 0: none.
+  void note_poll(const QueueKey& key, const std::string& identity, Time now,
+                 std::uint64_t connection = 0);
   // The queue's worker has left: nobody has polled here.
-  void forget_polls(const QueueKey& key);
+  void forget_polls(const QueueKey& key, Time now);
+  // A poller that has no other connection counts as polling no more if its peer ended this one. If
+  // the server did, it may be at work and come back.
+  enum class EndedBy { peer, server };
+  void connection_closed(std::uint64_t connection, EndedBy end, Time now);
+  // Since when nobody serves the queue: has a poll parked, or has polled within the last minute and
+  // is still connected. Zero: nobody ever did; nullopt: somebody does.
+  std::optional<Time> deserted_since(const QueueKey& key, Time now) const;
   // Drops queues that hold nothing and where nobody has polled since then.
   void forget_idle(Time since);
   bool polled_since(const QueueKey& key, Time since) const;
@@ -92,7 +102,12 @@ class Matching {
   struct Queue {
     std::deque<Offer> offers;
     std::list<Poller> pollers;
-    std::map<std::string, Time> seen;  // identity → last poll
+    struct Seen {
+      Time at{};                              // its last poll
+      std::set<std::uint64_t> connections{};  // that it polled by and that are open
+    };
+    std::map<std::string, Seen> seen;  // by identity
+    Time left{};                       // when the last of them was forgotten
     RateMeter added;
     RateMeter dispatched;
   };
@@ -108,6 +123,8 @@ class Matching {
   std::map<QueueKey, Queue> queues_;
   std::unordered_map<std::int64_t, Place> where_;
   std::multimap<std::chrono::steady_clock::time_point, std::int64_t> deadlines_;
+  // What was polled by a connection that is open.
+  std::unordered_map<std::uint64_t, std::set<std::pair<QueueKey, std::string>>> polled_by_;
 };
 
 }  // namespace permit::service

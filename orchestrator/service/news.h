@@ -4,16 +4,25 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <set>
 #include <vector>
 
-#include "orchestrator/protocol/common.h"
+#include "orchestrator/protocol/pools.h"
+#include "orchestrator/protocol/trace.h"
 
 namespace permit::service {
 
 struct PoolNews {
   bool settings = false;  // not only its holders: an operator or a caller changed what it is
   bool line = false;      // who waits for it
+
+  // What operators did to it, in order; for the log.
+  struct Act {
+    PoolChange change;
+    std::string removed;  // who was taken out of the line; empty: something else was done
+  };
+  std::vector<Act> acts{};
 };
 
 struct News {
@@ -22,6 +31,8 @@ struct News {
   std::set<RunNumber> permits;  // granted, renewed, worked under, ended, or given back late
   std::vector<RunNumber> late_releases;
   std::map<PoolName, PoolNews> pools;
+  // Of those that started or closed by a request with a trace.
+  std::map<RunNumber, std::shared_ptr<const TraceContext>> traces;
 
   bool empty() const {
     return started.empty() && closed.empty() && permits.empty() && pools.empty();

@@ -234,13 +234,14 @@ void Pools::set_devices(Pool& pool, const std::map<std::string, std::string>& de
   }
 }
 
-void Pools::record(const Change& change, Pool& pool, PoolChange done) {
+void Pools::record(const Change& change, Pool& pool, PoolChange done, const std::string& removed) {
   constexpr std::size_t changes_max = 50;
   done.at = change.now();
   core::check_optional_name(done.by, "identity", change.limits());
   if (done.reason.size() > change.limits().reason_bytes_max) {
     done.reason.resize(change.limits().reason_bytes_max);
   }
+  news_[pool.name].acts.push_back({done, removed});
   auto& changes = pool.settings.changes;
   changes.insert(changes.begin(), std::move(done));
   if (changes.size() > changes_max) changes.resize(changes_max);
@@ -272,7 +273,9 @@ void Pools::remove(Change& change, const PoolName& name) {
   due_.erase({due_of_[name], name});
   due_of_.erase(name);
   pools_.erase(name);
-  news_[name].settings = true;
+  PoolNews& news = news_[name];
+  news.settings = true;
+  news.acts.push_back({{change.now(), "removed the pool", "", ""}, ""});
   change.also_write([name](store::Store& store) { store.delete_pool(name); });
 }
 
@@ -303,7 +306,7 @@ void Pools::remove_waiter(Change& change, const RemoveWaiterRequest& request) {
   Pool& pool = this->pool(of->name);
   remove_waiter(change, request.id.value);
   record(change, pool,
-         {{}, "removed " + holder + " from the line", request.identity, request.reason});
+         {{}, "removed " + holder + " from the line", request.identity, request.reason}, holder);
   save(change, pool);
 }
 

@@ -176,7 +176,8 @@ class Pools {
   void refuse_impossible(Change& change, Pool& pool);
   static void set_slots(Pool& pool, const std::vector<SlotName>& names);
   static void set_devices(Pool& pool, const std::map<std::string, std::string>& devices);
-  static void record(const Change& change, Pool& pool, PoolChange done);
+  // `removed`: who was taken out of the line, if that was it.
+  void record(const Change& change, Pool& pool, PoolChange done, const std::string& removed = "");
   const Sleeper* sleeper_to_wake(const Pool& pool) const;
   void schedule(Pool& pool);
   void set_due(const Pool& pool, Time due);

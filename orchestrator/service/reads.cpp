@@ -1,7 +1,5 @@
 #include "orchestrator/service/reads.h"
 
-#include <iostream>
-
 #include "orchestrator/core/validate.h"
 #include "orchestrator/store/list_filter.h"
 
@@ -25,8 +23,8 @@ store::HoldState hold_state(const std::string& state) {
 
 }  // namespace
 
-Reads::Reads(store::Store& store, const store::Database::Options& options, Post post)
-    : post_(std::move(post)) {
+Reads::Reads(store::Store& store, const store::Database::Options& options, Post post, Log& log)
+    : post_(std::move(post)), log_(log) {
   if (options.mode == store::Database::Mode::in_memory) {
     inline_.emplace(store.database());
   } else {
@@ -77,16 +75,26 @@ void Reads::enqueue(Job job) {
 
 template <class T>
 void Reads::submit(Done<T> done, std::function<T(store::Reader&)> read) {
-  enqueue([done = std::move(done), read = std::move(read)](store::Reader& reader) {
+  enqueue([done = std::move(done), read = std::move(read), &log = log_](store::Reader& reader) {
     Result<T> result = Error(ErrorCode::internal, "INTERNAL", "Internal error");
+    std::string bug;
     try {
       result = read(reader);
     } catch (const Error& error) {
       result = error;
-    } catch (const std::exception& bug) {
-      std::cerr << "a read failed: " << bug.what() << "\n";
+    } catch (const std::exception& exception) {
+      bug = exception.what();
     }
-    return [done, result = std::move(result)] { done(result); };
+    return [done, result = std::move(result), bug = std::move(bug), &log] {
+      if (!bug.empty()) {
+        LogLine line;
+        line.level = LogLine::Level::error;
+        line.event = "read_failed";
+        line.error = bug;
+        log.write(line);
+      }
+      done(result);
+    };
   });
 }
 

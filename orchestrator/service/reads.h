@@ -20,7 +20,8 @@ class Reads {
   // Runs something on the engine thread, soon. Called from the reader thread.
   using Post = std::function<void(std::function<void()>)>;
 
-  Reads(store::Store& store, const store::Database::Options& options, Post post);
+  // `log` is used on the engine thread.
+  Reads(store::Store& store, const store::Database::Options& options, Post post, Log& log);
   ~Reads();  // after the job at hand; jobs behind it are not answered
   Reads(const Reads&) = delete;
   Reads& operator=(const Reads&) = delete;
@@ -40,6 +41,7 @@ class Reads {
   void thread_main(store::Database::Options options);
 
   const Post post_;
+  Log& log_;
   std::optional<store::Reader> inline_;  // for a database in memory
 
   std::mutex mutex_;  // guards the next two

@@ -28,6 +28,12 @@ Error disk_full() {
                             "there is space");
 }
 
+// For tests: who runs a server gives it a log.
+std::unique_ptr<Log> log_to_cerr() {
+  return std::make_unique<Log>(LogFormat::text, LogLine::Level::error,
+                               [](std::string_view lines) { std::cerr << lines; });
+}
+
 std::uint64_t seed_of(const Options& options) {
   return options.seed != 0 ? options.seed : random_seed();
 }
@@ -38,6 +44,9 @@ Service::Service(store::Store& store, Clock& clock, Options options)
     : store_(store),
       clock_(clock),
       options_(std::move(options)),
+      own_log_(options_.log == nullptr ? log_to_cerr() : nullptr),
+      log_(own_log_ ? own_log_.get() : options_.log),
+      permit_queue_{TaskQueueType::workflow, options_.limits.permit_queue},
       ids_(seed_of(options_)),
       cache_(store, options_.cache_bytes_max),
       pools_(store, seed_of(options_)),
@@ -48,6 +57,7 @@ Service::Service(store::Store& store, Clock& clock, Options options)
   }
   now_ = std::max(clock_.now(), store_.counters().time_max);
   retained_ = now_;
+  began_ = now_;
   load_offers();
   pools_.start_over(now_);
   load_recent_holds();
@@ -62,6 +72,7 @@ bool Service::run_batch() {
   const bool time_has_work = next_due() <= now_;
   if (!time_has_work && jobs_.empty()) return false;
   try {
+    deciding_ = nullptr;
     fire_due();
     std::size_t taken = 0;
     for (; !jobs_.empty() && taken < options_.batch_requests_max; ++taken) {
@@ -73,20 +84,46 @@ bool Service::run_batch() {
         reads_.push_back({std::move(job), replies_before});
       }
     }
+    deciding_ = nullptr;
     retain();
     const bool writes = store_.in_batch();
     commit_batch();
-    if (writes) batch_sizes_.note(taken);
+    if (writes) {
+      batch_sizes_.note(taken);
+      note_disk(false);
+    }
   } catch (const store::DiskFull&) {
+    note_disk(true);
     fail_batch(disk_full());
   } catch (const BatchSpoiled& spoiled) {
-    std::cerr << spoiled.what() << "\n";
+    complain("batch_failed", spoiled);
     fail_batch(internal_error());
   }
   if (jobs_.empty()) gone_early_.clear();
   if (options_.check_every_batch) check_batch();
   cache_.trim();
+  log_->flush();
   return true;
+}
+
+void Service::note_disk(bool is_full) {
+  if (std::exchange(disk_is_full_, is_full) == is_full) return;
+  LogLine line;
+  line.level = is_full ? LogLine::Level::error : LogLine::Level::info;
+  line.event = is_full ? "store_full" : "store_writable";
+  line.msg = is_full
+                 ? "the disk is full: what would change anything is refused until there is space"
+                 : "there is space again";
+  log_->write(line);
+}
+
+// A bug that costs what it was found in, and nothing else.
+void Service::complain(std::string_view event, const std::exception& bug) {
+  LogLine line;
+  line.level = LogLine::Level::error;
+  line.event = event;
+  line.error = bug.what();
+  log_->write(line);
 }
 
 void Service::run_job(Job& job) {
@@ -99,6 +136,7 @@ void Service::run_job(Job& job) {
     replies_.erase(std::remove_if(first, replies_.end(), own), replies_.end());
     replies_.push_back(std::move(refusal));
   };
+  deciding_ = std::move(job.trace);
   try {
     job.decide();
   } catch (const Error& error) {
@@ -115,13 +153,14 @@ void Service::run_job(Job& job) {
     // some of its rows are in the batch already.
     refuse(internal_error());
     if (writing_) throw BatchSpoiled(bug.what());
-    std::cerr << bug.what() << "\n";
+    complain("invariant_violated", bug);
   }
 }
 
 void Service::commit_batch() {
   if (store_.in_batch()) store_.commit(now_);
   tell_news();
+  log_->flush();  // before the answers: what was acknowledged has its line
   const std::vector<std::unique_ptr<Reply>> replies = std::move(replies_);
   replies_.clear();
   reads_.clear();
@@ -200,7 +239,7 @@ void Service::fire_due_of_pools() {
     finish(change);
   } catch (const std::logic_error& bug) {
     if (writing_) throw BatchSpoiled(bug.what());
-    std::cerr << "pools are late: " << bug.what() << "\n";
+    complain("pools_late", bug);
     retry_at_ = now_ + std::chrono::seconds(1);
   }
 }
@@ -217,7 +256,7 @@ void Service::fire_due_of(RunNumber number) {
   } catch (const std::logic_error& bug) {
     if (writing_) throw BatchSpoiled(bug.what());
     // One broken run must not stop the clock for all others.
-    std::cerr << "run " << number.value << " is left alone: " << bug.what() << "\n";
+    complain("run_left_alone", bug);
     stuck_.insert(number);
   }
 }
@@ -280,12 +319,6 @@ void Service::check_batch() {
     const core::RunState* run = cache_.find(number);
     if (run != nullptr) check_against_store(store_, *run);
   }
-}
-
-bool Service::permits_unserved() const {
-  const Matching::QueueKey queue{TaskQueueType::workflow, options_.limits.permit_queue};
-  return matching_.backlog(queue) > 0 &&
-         !matching_.polled_since(queue, std::max(now_, clock_.now()) - std::chrono::seconds(5));
 }
 
 std::optional<WorkflowExecution> Service::busy_workflow_task() {

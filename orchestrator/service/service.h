@@ -13,8 +13,10 @@
 #include "orchestrator/core/activity_transitions.h"
 #include "orchestrator/core/limits.h"
 #include "orchestrator/protocol/error.h"
+#include "orchestrator/protocol/log.h"
 #include "orchestrator/protocol/pools.h"
 #include "orchestrator/protocol/request.h"
+#include "orchestrator/protocol/server_info.h"
 #include "orchestrator/protocol/stream.h"
 #include "orchestrator/service/batch_sizes.h"
 #include "orchestrator/service/change.h"
@@ -39,6 +41,7 @@ struct Options {
   std::uint64_t seed = 0;    // of ids, nonces and random choices; 0: from the kernel
   std::string token_secret;  // makes holders' tokens; empty: random, so good until the end of this
   bool check_every_batch = false;  // compare what a batch touched with the database
+  Log* log = nullptr;              // outlives it; none: what goes wrong is said on std::cerr
 };
 
 class Service {
@@ -47,6 +50,13 @@ class Service {
   ~Service();
   Service(const Service&) = delete;
   Service& operator=(const Service&) = delete;
+
+  // Who makes the calls that follow: by which trace, if any, and over which connection (0: none).
+  struct Caller {
+    std::shared_ptr<const TraceContext> trace{};
+    std::uint64_t connection = 0;
+  };
+  void set_caller(Caller caller) { caller_ = std::move(caller); }
 
   // --- Workflows ---
   void start(StartWorkflowExecutionRequest request, Done<StartWorkflowExecutionResponse> done);
@@ -96,6 +106,8 @@ class Service {
   // The peer has gone: whatever it was waiting for here is not handed to it. Also for the ids of
   // acquire() and history waits.
   void forget_poll(std::int64_t id);
+  // Who polled by this connection may have left with it.
+  void connection_closed(std::uint64_t connection, Matching::EndedBy end);
 
   // --- Pools and holders that are not workflows ---
   void list_pools(ListPoolsRequest request, Done<ListPoolsResponse> done);
@@ -112,6 +124,8 @@ class Service {
   void force_release(ForceReleaseRequest request, Done<PermitInfo> done);
   void describe_permit(PermitQuery request, Done<PermitInfo> done);
   void status(GetServerStatusRequest request, Done<ServerStatus> done);
+  // Whether it can do its work, check by check; tries to write if that did not work the last time.
+  void health(Done<Health> done);
 
   // --- The engine's loop ---
   bool has_work() const { return !jobs_.empty(); }
@@ -127,10 +141,15 @@ class Service {
   void answer_all_polls();
 
   Time now() const { return now_; }
+  Time began() const { return began_; }  // when this process did
+  // Why nothing can be written, as far as the disk says; empty: nothing is known to be in the way.
+  std::string obstacle() const { return store_.obstacle(); }
   const Options& options() const { return options_; }
-  // Whether tasks of permits wait and nobody polls their queue: then only the backstop ends a
-  // permit whose lease runs out.
-  bool permits_unserved() const;
+  // Whether permits are held, or their tasks wait, and nobody has polled their queue for a while:
+  // then only the backstop ends a permit whose lease runs out.
+  bool permits_unserved() { return unserved_since(permit_queue_).has_value(); }
+  bool permits_served() const { return !matching_.deserted_since(permit_queue_, time()); }
+  Log& log() { return *log_; }
   // A run whose workflow task a worker has, or that is offered where a worker polls; if any.
   std::optional<WorkflowExecution> busy_workflow_task();
 
@@ -182,6 +201,7 @@ class Service {
   template <class T, class Decide>
   void submit(const Done<T>& done, Decide decide) {
     jobs_.push_back(std::make_unique<JobOf<T, Decide>>(done, std::move(decide)));
+    jobs_.back()->trace = caller_.trace;
   }
   // For what changes nothing and answers only `done`.
   template <class T, class Decide>
@@ -209,6 +229,9 @@ class Service {
   void answer_settled(const std::vector<Pools::Settled>& settled);
   void commit_batch();
   void fail_batch(const Error& error);
+  void note_disk(bool is_full);
+  void complain(std::string_view event, const std::exception& bug);
+  void carry_trace(std::optional<Header>& header) const;
   void recover();
   void check_batch();
   void check_tickets();
@@ -268,6 +291,7 @@ class Service {
   PoolLine line_info(const Pools::Pool& pool);
   TaskQueueInfo queue_info(const Matching::QueueKey& queue);
   bool stands(const Matching::QueueKey& queue, const Offer& offer);
+  std::optional<Time> unserved_since(const Matching::QueueKey& queue);
   void add_queue_alerts(std::vector<Alert>& alerts);
   void add_pool_alerts(const Pools::Pool& pool, std::vector<Alert>& alerts);
   std::string token_for(std::int64_t ticket, const std::string& request_id) const;
@@ -275,7 +299,10 @@ class Service {
 
   store::Store& store_;
   Clock& clock_;
-  Options options_;  // constant after construction
+  Options options_;               // constant after construction
+  std::unique_ptr<Log> own_log_;  // if none was given
+  Log* log_;
+  const Matching::QueueKey permit_queue_;
   Identifiers ids_;
   RunCache cache_;
   Matching matching_;
@@ -290,6 +317,10 @@ class Service {
   Time retry_at_{};       // after a failed commit, time's work waits this long
   bool writing_ = false;  // a change's rows are going into the batch
   BatchSizes batch_sizes_;
+  bool disk_is_full_ = false;                     // so said the last write
+  Caller caller_;                                 // of the calls that are made now
+  std::shared_ptr<const TraceContext> deciding_;  // trace of the request that is being decided
+  Time began_{};
   News news_;  // of the batch
   Journal journal_;
   RecentHolds recent_holds_;

@@ -3,6 +3,7 @@
 
 #include "orchestrator/core/validate.h"
 #include "orchestrator/protocol/version.h"
+#include "orchestrator/service/news_log.h"
 #include "orchestrator/service/service.h"
 #include "orchestrator/store/reader.h"
 
@@ -54,6 +55,9 @@ void Service::collect_news(const Change& change) {
   for (const RunNumber number : change.touched_runs()) {
     if (change.has_started(number)) news_.started.push_back(number);
     if (change.has_closed(number)) news_.closed.push_back(number);
+    if (deciding_ && (change.has_started(number) || change.has_closed(number))) {
+      news_.traces[number] = deciding_;
+    }
     const core::RunState* run = cache_.find(number);
     if (run->is_permit()) news_.permits.insert(number);
     if (!run->activities.empty()) note_permits_of(*run);
@@ -66,6 +70,7 @@ void Service::collect_news(const Change& change) {
     PoolNews& news = news_.pools[pool];
     news.settings = news.settings || what.settings;
     news.line = news.line || what.line;
+    news.acts.insert(news.acts.end(), what.acts.begin(), what.acts.end());
   }
 }
 
@@ -93,6 +98,7 @@ void Service::tell_news() {
   const News news = std::exchange(news_, {});
   remember_holds(news);
   journal_.note(news, store_.counters().commit_seq);
+  log_news(*log_, news, cache_, now_);
 }
 
 void Service::remember_holds(const News& news) {

@@ -42,11 +42,11 @@ SteadyClock::time_point poll_deadline(Duration wanted, Duration max) {
 std::int64_t Service::poll_workflow_task(PollWorkflowTaskQueueRequest request,
                                          Done<PollWorkflowTaskQueueResponse> done) {
   const std::int64_t id = ++last_wait_id_;
-  submit(done, [this, id, request = std::move(request), done] {
+  submit(done, [this, id, request = std::move(request), done, connection = caller_.connection] {
     check_poll(request.namespace_, request.task_queue, request.identity, options_.limits);
     if (gone_early_.contains(id)) return;
     const Matching::QueueKey queue{TaskQueueType::workflow, request.task_queue.name};
-    matching_.note_poll(queue, request.identity, now_);
+    matching_.note_poll(queue, request.identity, now_, connection);
     while (const auto offer = matching_.take_offer(queue)) {
       if (offer->query != 0) {
         auto task = take_query(*offer);
@@ -74,11 +74,11 @@ std::int64_t Service::poll_workflow_task(PollWorkflowTaskQueueRequest request,
 std::int64_t Service::poll_activity_task(PollActivityTaskQueueRequest request,
                                          Done<PollActivityTaskQueueResponse> done) {
   const std::int64_t id = ++last_wait_id_;
-  submit(done, [this, id, request = std::move(request), done] {
+  submit(done, [this, id, request = std::move(request), done, connection = caller_.connection] {
     check_poll(request.namespace_, request.task_queue, request.identity, options_.limits);
     if (gone_early_.contains(id)) return;
     const Matching::QueueKey queue{TaskQueueType::activity, request.task_queue.name};
-    matching_.note_poll(queue, request.identity, now_);
+    matching_.note_poll(queue, request.identity, now_, connection);
     while (const auto offer = matching_.take_offer(queue)) {
       Change change(parts_, now_);
       if (!change.take(queue, *offer, request.identity)) continue;
@@ -117,7 +117,7 @@ void Service::answer_matches(const Change& change) {
 
 void Service::forget_poll(std::int64_t id) {
   if (!jobs_.empty()) gone_early_.insert(id);
-  matching_.remove_poller(id);
+  matching_.remove_poller(id, time());
   workflow_polls_.erase(id);
   activity_polls_.erase(id);
   query_waits_.erase(id);
@@ -132,6 +132,10 @@ void Service::forget_poll(std::int64_t id) {
     history_waits_.erase(history);
   }
   leave_acquire_wait(id);
+}
+
+void Service::connection_closed(std::uint64_t connection, Matching::EndedBy end) {
+  matching_.connection_closed(connection, end, time());
 }
 
 std::optional<SteadyClock::time_point> Service::next_poll_deadline() const {
@@ -393,7 +397,7 @@ void Service::shutdown_worker(ShutdownWorkerRequest request, Done<EmptyResponse>
     const Matching::QueueKey queue{TaskQueueType::workflow, request.sticky_task_queue};
     core::check_optional_name(request.identity, "identity", options_.limits);
     note_goodbye(request);
-    matching_.forget_polls(queue);
+    matching_.forget_polls(queue, now_);
     if (!request.identity.empty()) {
       answer_polls(matching_.take_pollers_of(request.identity));
     }

@@ -1,6 +1,7 @@
 #include "orchestrator/store/store.h"
 
 #include "orchestrator/protocol/ensure.h"
+#include "orchestrator/store/disk_space.h"
 #include "orchestrator/store/schema_sql.h"
 
 namespace permit::store {
@@ -131,7 +132,9 @@ struct Store::Statements {
                        "ORDER BY fence DESC LIMIT 1 OFFSET ?3)"};
 };
 
-Store::Store(Database::Options options) : database_(with_version(std::move(options))) {
+Store::Store(Database::Options options)
+    : file_(options.mode == Database::Mode::in_memory ? "" : options.path),
+      database_(with_version(std::move(options))) {
   migrate();
   sql_ = std::make_unique<Statements>(database_);
   Transaction take_ownership(database_);
@@ -417,6 +420,8 @@ void Store::commit(Time now) {
   batch_.reset();
   committed_ = counters_;
 }
+
+std::string Store::obstacle() const { return file_.empty() ? "" : disk_obstacle(file_); }
 
 void Store::roll_back() {
   batch_.reset();

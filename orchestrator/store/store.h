@@ -147,6 +147,8 @@ class Store {
   void trim_holds(const PoolName& pool, const SlotName& slot, int holds_kept);
 
   Database& database() { return database_; }
+  // Why nothing can be written, as far as the disk says; see disk_space.h.
+  std::string obstacle() const;
 
  private:
   struct Statements;
@@ -155,6 +157,7 @@ class Store {
   void load_counters();
   RunRow read_run(Statement::Cursor& row);
 
+  const std::string file_;  // empty: in memory
   Database database_;
   std::unique_ptr<Statements> sql_;
   std::optional<Transaction> batch_;

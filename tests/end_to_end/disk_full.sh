@@ -63,6 +63,19 @@ refused_as_full() {
   jq -e '.details[0].reason == "DISK_FULL"' <<<"$answer" >/dev/null || fail "$1: $answer"
   grep -qi '^retry-after: [0-9]' "$headers" || fail "$1: no Retry-After"
 }
+# health <check> <its status> <livez> <readyz>: all at this moment.
+health() {
+  local url=${url%/api/*}
+  ask GET "/readyz?verbose"
+  expect "$4" readyz
+  jq -e --arg name "$1" --arg status "$2" \
+    '[.checks[]?, .details[]?.checks[]?] | any(.name == $name and .status == $status)' \
+    <<<"$answer" >/dev/null || fail "readyz: $1 is not $2: $answer"
+  ask GET /readyz
+  expect "$4" readyz
+  ask GET /livez
+  expect "$3" livez
+}
 # Who signalled, in order, as the history has it.
 signals() {
   ask GET "/workflows/writer/history?maximumPageSize=1000"
@@ -72,6 +85,7 @@ signals() {
 }
 
 start_server
+health store ok 200 200
 ask PUT /pools/gpu '{"capacity":2}'
 ask POST /pools/gpu/acquire '{"requestId":"keeps","holder":"keeps","lease":"600s"}'
 token=$(jq -r .token <<<"$answer")
@@ -99,6 +113,9 @@ echo "ok  full after ${#taken[@]} signals of 100 kB: 507 with Retry-After"
 cat /dev/zero >"$disk/filler" 2>/dev/null || true
 ask POST /workflows/other '{"workflowType":{"name":"W"},"taskQueue":{"name":"none"}}'
 refused_as_full start
+health store failing 200 503
+grep -q '"event":"store_full"' "$PERMIT_TESTS_DIR/server.log" || fail "the log does not say so"
+(($(grep -c '"event":"store_full"' "$PERMIT_TESTS_DIR/server.log") < 4)) || fail "it says so too often"
 ask GET /workflows/other
 expect 404 "a start that was refused"
 ask POST /pools/gpu/acquire '{"requestId":"new","wait":"0s","lease":"1s"}'
@@ -150,8 +167,14 @@ for i in {101..140}; do
   taken+=("s$i")
 done
 refused_as_full "signal s$i"
+health store failing 200 503
 rm "$disk/filler"
 mount -o remount,size=32m "$disk"
+for _ in {1..50}; do  # what has become due meanwhile comes first
+  if curl -sf --max-time 5 -o "$PERMIT_TESTS_DIR/answer.txt" "${url%/api/*}/readyz"; then break; fi
+  sleep 0.1
+done
+health store ok 200 200
 ended=
 for _ in {1..50}; do
   ask GET "/permits/$lapsing"
@@ -160,6 +183,10 @@ for _ in {1..50}; do
   sleep 0.1
 done
 [[ $ended == "lease_expired backstop" ]] || fail "the lapsed permit did not end: $answer"
+health timers ok 200 200
+grep -q '"event":"store_writable"' "$PERMIT_TESTS_DIR/server.log" || fail "the log does not say so"
+(($(grep '"event":"permit_closed"' "$PERMIT_TESTS_DIR/server.log" | grep -c '"cause":"backstop"') == 1)) ||
+  fail "the end of the permit, tried again and again, has not one line"
 signal "s$i"
 expect 200 "the signal that was refused, again"
 taken+=("s$i")

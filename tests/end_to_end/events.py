@@ -429,6 +429,78 @@ def tells_a_rate_when_it_has_changed_by_a_quarter():
             check(stats["tasksAddRate"] == stats["tasksDispatchRate"] < 0.1, str(stats))
 
 
+def last_alerts(events):
+    told = [data for event, _, data, _ in events.messages
+            if event == "snapshot" or data.get("alertsChanged")]
+    return [alert["kind"] for alert in told[-1].get("alerts", [])]
+
+
+def parked_poll(server, queue):
+    """A worker that waits for a task of the queue; close() is its death."""
+    worker = server.client()
+
+    def wait():
+        try:
+            worker.poll(queue, wait="60s", identity=f"worker-of-{queue}")
+        except Exception:
+            pass  # it was closed
+
+    threading.Thread(target=wait, daemon=True).start()
+    return worker
+
+
+def kill(worker):
+    worker.connection.sock.shutdown(socket.SHUT_RDWR)
+
+
+def a_queue_whose_last_poller_has_gone_is_told_of_within_5_s():
+    with Server() as server:
+        client = server.client()
+        with Events(server) as events:
+            events.wait("snapshot")
+            for run in ("a", "b", "c"):
+                client.start(run, queue="work")
+            busy, other = server.client(), server.client()
+            check(busy.poll("work", identity="busy") is not None, "a task")
+            check(other.poll("work", identity="other") is not None, "a task")
+            # The third task waits. Both workers are at work, and nobody polls: no alarm.
+            time.sleep(4.5)
+            check(not last_alerts(events), last_alerts(events))
+            other.close()
+            time.sleep(4.5)
+            check(not last_alerts(events), "one is left")
+            gone = time.monotonic()
+            busy.close()  # as a process that is killed does
+            eventually(lambda: "queue_unserved" in last_alerts(events), "the alert", 5)
+            print(f"    told after {time.monotonic() - gone:.1f} s")
+            # Whoever comes takes the task.
+            back = server.client()
+            check(back.poll("work", identity="back") is not None, "the task")
+            eventually(lambda: not last_alerts(events), "all is well", 5)
+
+
+def permits_that_nobody_serves_are_told_of_within_5_s():
+    with Server() as server:
+        client = server.client()
+        client.set_pool("gpu", capacity=1)
+        with Events(server) as events:
+            events.wait("snapshot")
+            workers = [parked_poll(server, "permits"), parked_poll(server, "permits")]
+            polled = lambda: client.get("/task-queues/permits").get("pollers")
+            eventually(polled, "the workers' polls")
+            client.acquire("gpu", "a", holder="a", lease="60s")  # its task goes to one of them
+            time.sleep(4.5)
+            check(not last_alerts(events), last_alerts(events))
+            for worker in workers:
+                if worker.connection and worker.connection.sock:
+                    kill(worker)
+            eventually(lambda: "permits_unserved" in last_alerts(events), "the alert", 5)
+            check(client.ask("GET", "/readyz?verbose")["warnings"], "readyz says it, too")
+            again = parked_poll(server, "permits")
+            eventually(lambda: not last_alerts(events), "served again", 5)
+            kill(again)
+
+
 def refuses_what_makes_no_sense():
     with Server() as server:
         client = server.client()
@@ -451,5 +523,7 @@ if __name__ == "__main__":
         a_model_kept_by_messages_equals_the_server,
         alerts_say_what_to_see_to,
         tells_a_rate_when_it_has_changed_by_a_quarter,
+        a_queue_whose_last_poller_has_gone_is_told_of_within_5_s,
+        permits_that_nobody_serves_are_told_of_within_5_s,
         refuses_what_makes_no_sense,
     )

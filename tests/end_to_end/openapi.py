@@ -395,7 +395,8 @@ def the_answers_about_workflows(client):
 
 def the_answers_about_the_server(client):
     for target in ("/livez", "/readyz", "/metrics", "/openapi.json", "/api/v1/namespaces",
-                   NAMESPACE, "/api/v1/system-info", "/api/v1/cluster-info", "/favicon.ico"):
+                   NAMESPACE, "/api/v1/system-info", "/api/v1/cluster-info", "/favicon.ico",
+                   "/api/v1/server", "/livez?verbose", "/readyz?verbose"):
         check(client.raw("GET", target)[0] in (200, 204), target)
     for name in ("GetServerStatus", "ListTaskQueues", "ListPools", "ListPermits"):
         client.ask("POST", PERMIT_RPC + name, {"namespace": "default"})

@@ -64,7 +64,7 @@ class Server:
     """One process of the server. Ends with the `with` block, whatever happens."""
 
     def __init__(self, database=None, *arguments, wrapper=(), port=0, permit_worker=False,
-                 demo_pool=False):
+                 demo_pool=False, log_level="warn"):
         self.command = [*wrapper, BINARY, "server", "start-dev", "--port", str(port), *arguments]
         if not demo_pool:
             self.command.append("--no-demo-pool")
@@ -74,10 +74,12 @@ class Server:
             self.command += ["--db-filename", str(database)]
         self.began = time.monotonic()
         self.process = subprocess.Popen(
-            self.command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            self.command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env={**os.environ, "PERMIT_LOG_LEVEL": log_level},
         )
         self.port = None
-        self.errors = []
+        self.log = []  # all lines of stderr
+        self.errors = []  # those of them that no test brings about by what it asks for
         for line in self.process.stdout:
             found = re.match(r"API\s+http://127\.0\.0\.1:(\d+)", line)
             if found:
@@ -85,14 +87,16 @@ class Server:
                 break
         if self.port is None:
             raise RuntimeError(f"the server did not start: {self.process.communicate()[1]}")
-        for stream, keep in ((self.process.stdout, None), (self.process.stderr, self.errors)):
-            threading.Thread(target=self._drain, args=(stream, keep), daemon=True).start()
+        for stream, is_log in ((self.process.stdout, False), (self.process.stderr, True)):
+            threading.Thread(target=self._drain, args=(stream, is_log), daemon=True).start()
 
-    @staticmethod
-    def _drain(stream, keep):
+    def _drain(self, stream, is_log):
         for line in stream:
-            if keep is not None:
-                keep.append(line)
+            if not is_log:
+                continue
+            self.log.append(line)
+            if not re.search(r'"event":"(permit_|request_slow)|"level":"(debug|info)"', line):
+                self.errors.append(line)
 
     def __enter__(self):
         return self

@@ -1,0 +1,90 @@
+#include "orchestrator/http/request_log.h"
+
+#include <chrono>
+#include <utility>
+
+namespace permit::http {
+
+std::shared_ptr<const TraceContext> trace_of(const Request& request) {
+  const std::string* only = nullptr;
+  for (const Header& header : request.headers) {
+    if (header.name != "traceparent") continue;
+    if (only != nullptr) return nullptr;
+    only = &header.value;
+  }
+  if (only == nullptr) return nullptr;
+  auto trace = parse_traceparent(*only);
+  return trace ? std::make_shared<const TraceContext>(std::move(*trace)) : nullptr;
+}
+
+// Passes everything on, and looks at the answer on its way out.
+class RequestLog::Watched final : public Exchange {
+ public:
+  Watched(RequestLog& log, std::shared_ptr<Exchange> exchange)
+      : log_(log),
+        exchange_(std::move(exchange)),
+        method_(exchange_->request().method),
+        path_(exchange_->request().path),
+        trace_(trace_of(exchange_->request())) {}
+
+  Request& request() override { return exchange_->request(); }
+  std::uint64_t connection() const override { return exchange_->connection(); }
+
+  void reply(Response response) override {
+    note(response);
+    exchange_->reply(std::move(response));
+  }
+
+  std::unique_ptr<Stream> stream(Response response) override {
+    return exchange_->stream(std::move(response));
+  }
+  void on_gone(std::function<void()> callback) override {
+    waits_ = true;
+    exchange_->on_gone(std::move(callback));
+  }
+  void park() override {
+    waits_ = true;
+    exchange_->park();
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void note(const Response& response) {
+    const auto took = Clock::now() - began_;
+    // 501 is for who asks for what is not offered, which is no failure of the server.
+    const bool broken = response.status >= 500 && response.status != 501;
+    const bool failed = response.status >= 400;
+    const bool slow = !waits_ && took >= log_.slow_;
+    LogLine line;
+    line.level = LogLine::Level::debug;
+    if (slow) line.level = LogLine::Level::warn;
+    if (broken) line.level = LogLine::Level::error;
+    if ((!failed && !slow) || !log_.log_.wants(line.level)) return;
+    line.event = failed ? "request_failed" : "request_slow";
+    line.method = method_;
+    line.path = path_;
+    line.status = response.status;
+    line.took_ms = std::chrono::duration_cast<std::chrono::milliseconds>(took).count();
+    line.error = response.error;
+    if (trace_) {
+      line.trace_id = trace_->trace_id;
+      line.span_id = trace_->span_id;
+    }
+    log_.log_.write(line);
+  }
+
+  RequestLog& log_;
+  const std::shared_ptr<Exchange> exchange_;
+  const std::string method_;
+  const std::string path_;
+  const std::shared_ptr<const TraceContext> trace_;
+  const Clock::time_point began_ = Clock::now();
+  bool waits_ = false;
+};
+
+std::shared_ptr<Exchange> RequestLog::watch(std::shared_ptr<Exchange> exchange) {
+  return std::make_shared<Watched>(*this, std::move(exchange));
+}
+
+}  // namespace permit::http

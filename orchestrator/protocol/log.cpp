@@ -1,0 +1,310 @@
+#include "orchestrator/protocol/log.h"
+
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <ctime>
+
+#include "orchestrator/protocol/json_text.h"
+#include "orchestrator/protocol/json_writer.h"
+
+namespace permit {
+
+namespace {
+
+constexpr std::array<std::string_view, 4> level_names = {"debug", "info", "warn", "error"};
+
+// A text that anybody made is cut to this, so that a line stays one that people can read.
+constexpr std::size_t text_bytes_max = 1'000;
+
+// What follows event and msg, in this order on every line.
+template <class Visit>
+void for_each_field(const LogLine& line, Visit visit) {
+  visit("namespace", line.namespace_);
+  visit("workflow_id", line.workflow_id);
+  visit("run_id", line.run_id);
+  visit("workflow_type", line.workflow_type);
+  visit("task_queue", line.task_queue);
+  visit("pool", line.pool);
+  visit("slot", line.slot);
+  visit("outcome", line.outcome);
+  visit("cause", line.cause);
+  visit("possible_overlap", line.possible_overlap);
+  visit("holder", line.holder);
+  visit("fence", line.fence);
+  visit("wait_ms", line.wait_ms);
+  visit("held_ms", line.held_ms);
+  visit("by", line.by);
+  visit("reason", line.reason);
+  visit("method", line.method);
+  visit("path", line.path);
+  visit("status", std::int64_t{line.status});
+  visit("took_ms", line.took_ms);
+  visit("request_id", line.request_id);
+  visit("trace_id", line.trace_id);
+  visit("span_id", line.span_id);
+  visit("dropped", line.dropped);
+  visit("error", line.error);
+}
+
+// Not in the middle of a character.
+std::string_view cut(std::string_view text) {
+  if (text.size() <= text_bytes_max) return text;
+  std::size_t size = text_bytes_max;
+  while (size > 0 && (static_cast<unsigned char>(text[size]) & 0xC0U) == 0x80U) --size;
+  return text.substr(0, size);
+}
+
+void append_number(std::int64_t number, std::string& out) {
+  std::array<char, 24> digits{};
+  const int size =
+      std::snprintf(digits.data(), digits.size(), "%lld", static_cast<long long>(number));
+  out.append(digits.data(), static_cast<std::size_t>(size));
+}
+
+// --- JSON ---
+
+struct JsonFields {
+  std::string& out;
+
+  void key(std::string_view name) {
+    out += ",\"";
+    out += name;
+    out += "\":";
+  }
+  void operator()(std::string_view name, std::string_view text) {
+    if (text.empty()) return;
+    key(name);
+    append_json_string(cut(text), out);
+  }
+  void operator()(std::string_view name, bool flag) {
+    if (!flag) return;
+    key(name);
+    out += "true";
+  }
+  void operator()(std::string_view name, std::int64_t number) {
+    if (number != 0) (*this)(name, std::optional(number));
+  }
+  void operator()(std::string_view name, std::optional<std::int64_t> number) {
+    if (!number) return;
+    key(name);
+    append_number(*number, out);
+  }
+};
+
+void append_moment(Time at, std::string& out) {
+  const std::int64_t micros = at.time_since_epoch().count();
+  const std::time_t seconds = static_cast<std::time_t>(micros / 1'000'000);
+  std::tm utc{};
+  gmtime_r(&seconds, &utc);
+  std::array<char, 40> text{};
+  std::size_t size = std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &utc);
+  size += static_cast<std::size_t>(std::snprintf(text.data() + size, text.size() - size, ".%06dZ",
+                                                 static_cast<int>(micros % 1'000'000)));
+  out.append(text.data(), size);
+}
+
+// --- Text ---
+
+// The code point of the UTF-8 character of this size.
+std::uint32_t code_point(std::string_view at, std::size_t size) {
+  static constexpr std::array<unsigned, 5> masks = {0, 0x7F, 0x1F, 0x0F, 0x07};
+  std::uint32_t code = static_cast<unsigned char>(at[0]) & masks[size];
+  for (std::size_t i = 1; i < size; ++i) {
+    code = code << 6U | (static_cast<unsigned char>(at[i]) & 0x3FU);
+  }
+  return code;
+}
+
+// Controls of a terminal, and what turns the direction of text or breaks a line.
+bool may_upset(std::uint32_t code) {
+  return code < 0x20 || (code >= 0x7F && code < 0xA0) || (code >= 0x200B && code <= 0x200F) ||
+         (code >= 0x2028 && code <= 0x202E) || (code >= 0x2060 && code <= 0x206F) ||
+         code == 0xFEFF || code == 0x061C || (code >= 0xE0000 && code <= 0xE0FFF);
+}
+
+void append_escaped(std::string_view bytes, std::string& out) {
+  static constexpr char digits[] = "0123456789abcdef";
+  for (const char c : bytes) {
+    const auto byte = static_cast<unsigned char>(c);
+    out += {'\\', 'x', digits[byte >> 4U], digits[byte & 15U]};
+  }
+}
+
+void append_printable(std::string_view text, std::string& out) {
+  while (!text.empty()) {
+    const std::size_t size = utf8_size(text.data(), text.data() + text.size());
+    const std::string_view one = text.substr(0, size == 0 ? 1 : size);
+    if (size == 0 || may_upset(code_point(text, size))) {
+      append_escaped(one, out);
+    } else {
+      out += one;
+    }
+    text.remove_prefix(one.size());
+  }
+}
+
+// Quoted, if it might be taken for several words or another key.
+void append_value(std::string_view text, std::string& out) {
+  const bool quoted = text.find_first_of(" =\"") != std::string_view::npos;
+  if (quoted) out += '"';
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t quote = std::min(text.find('"', at), text.size());
+    append_printable(text.substr(at, quote - at), out);
+    if (quote < text.size()) out += "\\\"";
+    at = quote + 1;
+  }
+  if (quoted) out += '"';
+}
+
+// "250ms", "36.2s", "4m24s", "2h05m", "3d04h".
+void append_span(std::int64_t ms, std::string& out) {
+  const auto two_digits = [&out](std::int64_t number) {
+    if (number < 10) out += '0';
+    append_number(number, out);
+  };
+  const std::int64_t seconds = ms / 1'000;
+  if (ms < 1'000) {
+    append_number(ms, out);
+    out += "ms";
+  } else if (seconds < 60) {
+    append_number(seconds, out);
+    out += '.';
+    append_number(ms % 1'000 / 100, out);
+    out += 's';
+  } else if (seconds < 3'600) {
+    append_number(seconds / 60, out);
+    out += 'm';
+    two_digits(seconds % 60);
+    out += 's';
+  } else if (seconds < 86'400) {
+    append_number(seconds / 3'600, out);
+    out += 'h';
+    two_digits(seconds / 60 % 60);
+    out += 'm';
+  } else {
+    append_number(seconds / 86'400, out);
+    out += 'd';
+    two_digits(seconds / 3'600 % 24);
+    out += 'h';
+  }
+}
+
+// What the line is about, and how it ended, stand without their keys.
+bool stands_alone(std::string_view name) {
+  return name == "namespace" || name == "pool" || name == "slot" || name == "outcome" ||
+         name == "workflow_id";
+}
+
+struct TextFields {
+  std::string& out;
+
+  void key(std::string_view name) {
+    out += ' ';
+    if (name.ends_with("_ms")) name.remove_suffix(3);
+    out += name;
+    out += '=';
+  }
+  void operator()(std::string_view name, std::string_view text) {
+    if (text.empty() || stands_alone(name)) return;
+    key(name);
+    append_value(cut(text), out);
+  }
+  void operator()(std::string_view name, bool flag) {
+    if (!flag) return;
+    out += ' ';
+    out += name;
+  }
+  void operator()(std::string_view name, std::int64_t number) {
+    if (number == 0) return;
+    key(name);
+    append_number(number, out);
+  }
+  void operator()(std::string_view name, std::optional<std::int64_t> ms) {
+    if (!ms) return;
+    key(name);
+    append_span(*ms, out);
+  }
+};
+
+void append_subject(const LogLine& line, std::string& out) {
+  if (!line.pool.empty()) {
+    out += ' ';
+    append_printable(cut(line.pool), out);
+    if (!line.slot.empty()) {
+      out += ':';
+      append_printable(cut(line.slot), out);
+    }
+  } else if (!line.workflow_id.empty()) {
+    out += ' ';
+    append_printable(cut(line.workflow_id), out);
+  }
+  if (line.outcome.empty()) return;
+  out += ' ';
+  out += line.outcome;
+}
+
+}  // namespace
+
+std::string_view name_of(LogLine::Level level) {
+  return level_names[static_cast<std::size_t>(level)];
+}
+
+std::optional<LogLine::Level> log_level_named(std::string_view name) {
+  for (std::size_t i = 0; i < level_names.size(); ++i) {
+    if (level_names[i] == name) return static_cast<LogLine::Level>(i);
+  }
+  return std::nullopt;
+}
+
+void append_json_line(const LogLine& line, Time at, std::string& out) {
+  out += "{\"ts\":\"";
+  append_moment(at, out);
+  out += "\",\"level\":\"";
+  out += name_of(line.level);
+  out += "\",\"event\":\"";
+  out += line.event;
+  out += '"';
+  JsonFields fields{out};
+  fields("msg", line.msg);
+  for_each_field(line, fields);
+  out += '}';
+}
+
+void append_text_line(const LogLine& line, Time at, std::string& out) {
+  const std::time_t seconds = static_cast<std::time_t>(at.time_since_epoch().count() / 1'000'000);
+  std::tm local{};
+  localtime_r(&seconds, &local);
+  std::array<char, 16> clock{};
+  std::strftime(clock.data(), clock.size(), "%H:%M:%S ", &local);
+  out += clock.data();
+  for (const char c : name_of(line.level)) out += static_cast<char>(c - 'a' + 'A');
+  out += ' ';
+  out += line.event;
+  append_subject(line, out);
+  TextFields fields{out};
+  for_each_field(line, fields);
+  if (line.msg.empty()) return;
+  out += ": ";
+  append_printable(cut(line.msg), out);
+}
+
+void Log::write(const LogLine& line) {
+  if (!wants(line.level)) return;
+  const Time at = std::chrono::time_point_cast<Duration>(std::chrono::system_clock::now());
+  if (begin_) lines_ += begin_(line.level);
+  if (format_ == LogFormat::json) {
+    append_json_line(line, at, lines_);
+  } else {
+    append_text_line(line, at, lines_);
+  }
+  lines_ += '\n';
+}
+
+void Log::flush() {
+  if (lines_.empty()) return;
+  output_(lines_);
+  lines_.clear();
+}
+
+}  // namespace permit
