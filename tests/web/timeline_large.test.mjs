@@ -1,14 +1,9 @@
 // The timeline with all that a server may know: fifty thousand holds.
 import assert from "node:assert/strict";
 import test from "node:test";
-import {fixture_site, open_page, screenshot, worst_interaction} from "./harness.mjs";
+import {fixture_site, open_page, screenshot} from "./harness.mjs";
 import {at, hold, pool, run_id, serve_ledger, snapshot} from "./made_up.mjs";
-
-// Once more if it was slow: other programs share the machine, and what is slow by itself stays slow.
-async function worst(page, action, times) {
-  const first = await worst_interaction(page, action, times);
-  return first < 100 ? first : Math.min(first, await worst_interaction(page, action, times));
-}
+import {worst} from "./worst.mjs";
 
 test("50,000 holds on 512 slots load page by page, and nothing takes 100 ms", async (t) => {
   const slots = Array.from({length: 512}, (_, i) => String(i));
