@@ -6,6 +6,7 @@ import {time_of} from "./dom.js";
 const page_size = 1000;       // the server gives no larger ones
 export const kept_by_server = 100;  // ended holds of a slot
 const records_max = 120_000;
+const margin = 30_000;  // for clocks that are put right meanwhile
 
 let the_ledger;
 export function ledger_of(state) {
@@ -110,8 +111,8 @@ export class Ledger {
     this.#paused = null;
     const asked = {pool, from};
     if (paused && paused.pool === pool && paused.since <= from) this.#load(paused);
-    else if (known_since <= from) this.#load({asked, pool: "", since: this.#gap - 10_000, repairs: true});
-    else this.#load({asked, pool, since: from, repairs: pool === "" && from < this.#gap});
+    else if (known_since <= from) this.#load({asked, pool: "", since: this.#gap - margin, repairs: true});
+    else this.#load({asked, pool, since: from - margin, repairs: pool === "" && from < this.#gap});
   }
 
   // Leaves a load off; want() goes on with it.
@@ -187,6 +188,7 @@ export class Ledger {
 
   #follow(changed) {
     this.#heard_at = this.#state.now();
+    if (this.error?.status === 0) this.error = null;  // the server answers again
     if (changed.holds.length === 0) return;
     for (const hold of changed.holds) this.#put(hold);
     if (this.size > records_max) for (const row of this.rows.values()) this.size -= row.trim();

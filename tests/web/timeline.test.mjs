@@ -174,6 +174,24 @@ test("an acquire, its end and a late release appear as they happen", async (t) =
   await page.check();
 });
 
+test("what ended while the stream was lost is read again, and nothing else", async (t) => {
+  const {state, ledger, open} = small();
+  const site = await fixture_site(t, state, serve_ledger(() => ledger));
+  const page = await visit(t, site, "#/timeline");
+  await page.getByRole("row", {name: /held.*train-now/}).waitFor();
+  await eventually(() => site.requests.length === 1, "the hour is read");
+  await page.getByRole("cell", {name: "train-a"}).waitFor();
+  ledger[ledger.indexOf(open)] = {...open, state: "closed", outcome: "holder_closed", cause: "failed", closedAt: at(1)};
+  ledger.unshift(past("gpu", "1", "released", -1, -2, {holder: "unseen", fence: 9000}));
+  site.send("snapshot", {...state, now: at(0), pools: [pool("gpu", [{slot: "0"}, {slot: "1"}])]});
+  await page.getByRole("row", {name: /holder_closed \(failed\).*train-now/}).waitFor();
+  await page.getByRole("cell", {name: "unseen"}).waitFor();
+  assert.equal(site.requests.length, 2);
+  const since = Date.parse(site.requests[1].query.get("since"));
+  assert.ok(since > Date.now() - 60_000, "since a little before it was lost");
+  await page.check();
+});
+
 test("an overlap is underlined in red, a lease that is left is dashed, and patterns differ", async (t) => {
   const {state, ledger} = small();
   const page = await visit(t, await fixture_site(t, state, serve_ledger(() => ledger)), "#/timeline");

@@ -4,10 +4,11 @@ import test, {after} from "node:test";
 import {counts_of} from "../../apps/web/pages/wait_histogram.js";
 import {median} from "../../apps/web/pages/recent_waits.js";
 import {level_of, ratio_text} from "../../apps/web/pages/waiter_row.js";
-import {axe_problems, eventually, fits_width, fixture_site, focused, looks, refusal, screenshot,
-  worst_interaction} from "./harness.mjs";
+import {axe_problems, eventually, fits_width, fixture_site, focused, looks, refusal,
+  screenshot} from "./harness.mjs";
 import {one_browser} from "./one_browser.mjs";
 import {at, hold, in_order, lab, past, pool, serve_ledger, snapshot, waiter} from "./made_up.mjs";
+import {worst} from "./worst.mjs";
 
 const visit = one_browser(after);
 
@@ -156,12 +157,12 @@ test("a long line is told by its head, and as a whole when asked; 1,000 are no b
   await page.getByText("The first 50 of 1,000 are shown.").waitFor();
   assert.ok(site.requests.filter(({path}) => path.endsWith("/why")).length < 60, "only of those in view");
   const times = {
-    "a letter in the filter": await worst_interaction(page, (i) => {
+    "a letter in the filter": await worst(page, (i) => {
       const filter = document.querySelector("[data-filter]");
       filter.value = ["train-9", "train-99", "train-9", "train-99"][i % 4];
       filter.dispatchEvent(new Event("input"));
     }, 4),
-    scrolling: await worst_interaction(page, (i) => scrollTo(0, i * 900), 9),
+    scrolling: await worst(page, (i) => scrollTo(0, i * 900), 9),
   };
   await page.getByRole("searchbox").fill("");
   await page.getByRole("button", {name: "Show 50 more"}).click();

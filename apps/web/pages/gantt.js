@@ -1,7 +1,7 @@
 // The timeline's picture: a row for each slot, a bar for each hold. Only the rows that are in view
 // are made. The bars are painted; over the current one lies a link, the picture's one tab stop,
 // which the arrow keys move from bar to bar, and over the one pointed at another.
-import {clock_text, h, put, reconcile, set_attribute, set_text} from "../dom.js";
+import {clock_text, duration_text, h, put, reconcile, set_attribute, set_text} from "../dom.js";
 import {bar_at, bars_of} from "./bars.js";
 import {Painter} from "./gantt_paint.js";
 import {TimeScale} from "./time_scale.js";
@@ -119,13 +119,12 @@ export class Gantt {
   }
 
   #draw_axis(now) {
-    const ticks = this.#scale.ticks(tick_gap(this.#scale.width)).map(({time, x}) => ({x, text: clock_text(time, now).replace(/:00$/, "")}));
-    const at_now = now >= this.#scale.from && now < this.#scale.to;
-    const now_x = this.#scale.x(now);
-    const shown = ticks.filter(({x}) => x > 14 && x < this.#scale.width - 20 && !(at_now && Math.abs(x - now_x) < 48));
-    if (at_now) shown.push({x: now_x, text: "now", now: true});
-    put(this.#axis, shown.map(({x, text, now: is_now}) => h("span", {class: is_now ? "now" : null,
-      style: {left: `${this.#left + x}px`}}, text)));
+    const marks = this.#scale.folds().map(({from, to, x, width}) => ({x: x + width / 2, text: "⋯", title: `${duration_text(to - from)} without holds`}));
+    if (now >= this.#scale.from && now < this.#scale.to) marks.push({x: this.#scale.x(now), text: "now", now: true});
+    const ticks = this.#scale.ticks(tick_gap(this.#scale.width)).map(({time, x}) => ({x, text: clock_text(time, now).replace(/:00$/, "")}))
+      .filter(({x, text}) => x > 14 && x < this.#scale.width - 20 && marks.every((mark) => Math.abs(mark.x - x) > 16 + 4 * text.length));
+    put(this.#axis, [...ticks, ...marks].map((mark) => h("span", {class: mark.now ? "now" : null, title: mark.title,
+      style: {left: `${this.#left + mark.x}px`}}, mark.text)));
   }
 
   #draw_labels(first, last) {

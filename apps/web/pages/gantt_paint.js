@@ -131,7 +131,7 @@ export class Painter {
     const paints = new Map();
     for (const [kind, probe] of this.#probes) {
       const {color, backgroundColor} = getComputedStyle(probe);
-      paints.set(kind, {ink: color, paper: backgroundColor, pattern: this.#pattern(kind, color)});
+      paints.set(kind, {ink: color, paper: backgroundColor, pattern: this.#pattern(kind, kind === "lines" ? backgroundColor : color)});
     }
     return paints;
   }
@@ -142,7 +142,7 @@ export class Painter {
       lease_expired: {size: 7, width: 2.2, alpha: .6, lines: [[-2, 9, 9, -2], [-2, 2, 2, -2], [5, 9, 9, 5]]},
       holder_closed: {size: 4, width: 1.4, alpha: .55, lines: [[-1, 2, 5, 2]]},
       force_released: {size: 6, width: 1, alpha: .7, lines: [[-1, 7, 7, -1], [-1, -1, 7, 7]]},
-      lines: {size: 6, width: 1, alpha: 1, lines: [[1, 1.5, 2, 1.5], [4, 4.5, 5, 4.5]]},
+      lines: {size: 6, width: 1, alpha: .6, lines: [[1, 1.5, 2, 1.5], [4, 4.5, 5, 4.5]]},
     }[kind];
     if (!draw) return null;
     const pixels = Math.round(draw.size * this.#ratio);

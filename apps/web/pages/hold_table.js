@@ -96,7 +96,7 @@ export class HoldTable {
   #make_row(record) {
     const {hold, kind} = record;
     const overlap = overlap_words(record);
-    return h("tr", {}, h("td", {class: "mono"}, `${hold.pool} ${hold.slot}`),
+    return h("tr", {}, h("td", {class: "mono place", title: `${hold.pool} ${hold.slot}`}, `${hold.pool} ${hold.slot}`),
       h("td", {}, chip(kind, {cause: hold.cause}), overlap && h("div", {class: "alarm-text small"}, `! ${overlap}`)),
       h("td", {class: "holder-cell"}, holder_element(hold), hold.reason && h("div", {class: "dim small cut", title: hold.reason}, hold.reason)),
       h("td", {class: "nowrap"}, duration_text(length_of(record, this.#now))),

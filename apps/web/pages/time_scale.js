@@ -58,9 +58,9 @@ export class TimeScale {
   }
 }
 
-// The stretches of [from, to] in which none of the rows' holds was open and that are long enough to
+// The stretches of [from, to], which ends now at the latest, in which none of the rows' holds was open and that are long enough to
 // be worth folding; a little is left on both sides. Found in a raster, so it costs one pass.
-export function idle_stretches(lists, from, to, now) {
+export function idle_stretches(lists, from, to) {
   const cells = 1500;
   const cell = (to - from) / cells;
   const changes = new Int32Array(cells + 2);
@@ -69,21 +69,18 @@ export function idle_stretches(lists, from, to, now) {
     for (const {begin, end} of records) {
       if (begin >= to || end <= from) continue;
       changes[at(begin)]++;
-      changes[at(Math.min(end, now)) + 1]--;
+      changes[at(end) + 1]--;
     }
   }
-  changes[at(now)]++;  // now is always to be seen
-  changes[at(now) + 1]--;
   const idle = [];
   let [open, since] = [0, 0];
   for (let i = 0; i <= cells; ++i) {
     const before = open;
     open += changes[i];
     if (before > 0 && open === 0) since = i;
-    const ends = open > 0 && (before === 0 || i === 0);
-    if ((ends || (i === cells && open === 0)) && i - since > cells / 12) {
-      idle.push([from + (since + cells / 80) * cell, from + (i - cells / 80) * cell]);
-    }
+    const ends = i === cells || open > 0;
+    if (!ends || before > 0 || i - since <= cells / 12) continue;
+    idle.push([from + (since + cells / 80) * cell, from + (i - cells / 80) * cell]);
   }
   return idle;
 }

@@ -181,8 +181,10 @@ class TimelinePage {
     else if (asked) this.#list_in(0);
     else if (this.#listed.version !== this.#ledger.version) this.#list_in(this.#listed.at + table_every - performance.now());
     const lists = this.#rows.filter(({kind}) => kind === "slot").map(({records}) => records);
-    const idle = this.#fold ? idle_stretches(lists, bounds.from, bounds.to, now) : [];
-    this.#gantt.show({rows: this.#rows, ...bounds, now, idle});
+    const idle = this.#fold ? idle_stretches(lists, bounds.from, Math.min(bounds.to, now)) : [];
+    const folded = idle.reduce((sum, [from, to]) => sum + to - from, 0);
+    const to = this.#range.length === undefined ? bounds.to : bounds_of({length: this.#range.length - folded}, now).to;
+    this.#gantt.show({rows: this.#rows, from: bounds.from, to, now, idle});
   }
 
   // Not before the picture has been painted.
