@@ -21,7 +21,7 @@ import {chromium} from "playwright-core";
 
 export const repository = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "../..");
 export const web_files = path.join(repository, "apps/web");
-const permit = process.env.PERMIT_BIN ?? path.join(repository, "build-dev/permit");
+export const permit = process.env.PERMIT_BIN ?? path.join(repository, "build-dev/permit");
 const axe_source = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
 export const namespace_path = "/api/v1/namespaces/default";
 export const content_security_policy = "default-src 'none'; script-src 'self'; style-src 'self'; " +

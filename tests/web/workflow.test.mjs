@@ -3,10 +3,11 @@ import assert from "node:assert/strict";
 import {readFile} from "node:fs/promises";
 import test from "node:test";
 import {pretty_json} from "../../apps/web/payload.js";
-import {axe_problems, eventually, focused, open_page, refusal, worst_interaction} from "./harness.mjs";
+import {axe_problems, eventually, focused, refusal, worst_interaction} from "./harness.mjs";
 import {at, hold, lab, run_id, waiter} from "./made_up.mjs";
 import {address_of, History, site_of_run, tab_names, training, wake} from "./made_up_histories.mjs";
 import {payloads, permit_run} from "./made_up_runs.mjs";
+import {open_page} from "./one_browser.mjs";
 
 test("the head says how it stands, what it holds and what it waits for", async (t) => {
   const known = training();
@@ -170,12 +171,12 @@ test("10,000 events: filtered, turned and opened, and nothing takes 100 ms", asy
       const filter = document.querySelector(".history [data-filter]");
       filter.value = i % 2 ? "" : `"i":${i}`;
       filter.dispatchEvent(new Event("input"));
-    }, 4),
-    "the next page": await worst_interaction(page, () => globalThis.press("Next"), 4),
-    "in full": await worst_interaction(page, (i) => globalThis.press(i % 2 ? "Compact" : "Full"), 4),
-    "as JSON": await worst_interaction(page, (i) => globalThis.press(i % 2 ? "Compact" : "JSON"), 4),
-    "an event": await worst_interaction(page, (i) => document.querySelectorAll("[data-event]")[i].click(), 4),
-    "the timeline": await worst_interaction(page, (i) => document.getElementById(i % 2 ? "tab-pending" : "tab-timeline").click(), 4),
+    }, 2),
+    "the next page": await worst_interaction(page, () => globalThis.press("Next"), 2),
+    "in full": await worst_interaction(page, (i) => globalThis.press(i % 2 ? "Compact" : "Full"), 2),
+    "as JSON": await worst_interaction(page, (i) => globalThis.press(i % 2 ? "Compact" : "JSON"), 2),
+    "an event": await worst_interaction(page, (i) => document.querySelectorAll("[data-event]")[i].click(), 2),
+    "the timeline": await worst_interaction(page, (i) => document.getElementById(i % 2 ? "tab-pending" : "tab-timeline").click(), 2),
   };
   for (const [what, milliseconds] of Object.entries(times)) {
     console.log(`${what}: ${milliseconds.toFixed(1)} ms`);

@@ -4,9 +4,10 @@ import {execFile} from "node:child_process";
 import test from "node:test";
 import {promisify} from "node:util";
 import {list_command, list_query, read_filter, shell_text, value_text} from "../../apps/web/run_query.js";
-import {axe_problems, eventually, fits_width, looks, open_page, refusal, screenshot, worst_interaction} from "./harness.mjs";
+import {axe_problems, eventually, fits_width, looks, refusal, screenshot, worst_interaction} from "./harness.mjs";
 import {at, lab, run_id, waiter} from "./made_up.mjs";
 import {filter_refusal, lab_runs, many_runs, permit_run, run, site_of} from "./made_up_runs.mjs";
+import {open_page} from "./one_browser.mjs";
 
 for (const look of looks) {
   test(`nothing keeps anybody out, and it looks well: ${look.name}`, async (t) => {

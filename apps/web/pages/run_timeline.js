@@ -1,6 +1,6 @@
 // What went on in a run, as bars over time; the same as a table below.
 import {each_second} from "../clock.js";
-import {chip, duration_text, h, put, run_link, s, set_attribute, set_text, table, ticking_text, time_element} from "../dom.js";
+import {chip, duration_text, h, put, reconcile, run_link, s, set_attribute, set_text, table, ticking_text, time_element} from "../dom.js";
 import {Pager} from "../pager.js";
 import {span_state} from "../run_open.js";
 
@@ -138,9 +138,11 @@ export class TimelineTab {
   }
 
   #fill_table() {
+    const {feed, context} = this.#model;
     if (!this.#twin.open) return;
-    const now = this.#model.context.state.now();
-    put(this.#table.body, this.#spans.slice(this.#pager.first, this.#pager.last).map((span) => span_row(span, now, this.#model.feed)));
+    const now = context.state.now();
+    const key_of = (span) => JSON.stringify([span.key, span_state(span, feed), span.to, span.detail]);
+    reconcile(this.#table.body, this.#spans.slice(this.#pager.first, this.#pager.last), key_of, (span) => span_row(span, now, feed));
   }
 }
 
