@@ -123,6 +123,17 @@ test("how a permit ended that its holder's end has ended is known from the ledge
   await page.check();
 });
 
+test("a run that continued as new leads to the runs before and after it", async (t) => {
+  const known = training("chain");
+  const [before, after] = [run_id(), run_id()];
+  known.history.events[0].workflowExecutionStartedEventAttributes.continuedExecutionRunId = before;
+  known.history.add("WorkflowExecutionContinuedAsNew", {newExecutionRunId: after});
+  Object.assign(known.info, {closeTime: at(0), status: "WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW"});
+  const page = await open_page(t, await site_of_run(t, known), address_of(known));
+  assert.equal(await page.getByRole("link", {name: "next run"}).getAttribute("href"), `#/workflows/chain/${after}`);
+  assert.equal(await page.getByRole("link", {name: "previous run"}).getAttribute("href"), `#/workflows/chain/${before}`);
+});
+
 test("tabs go by keyboard, and the open one is in the address", async (t) => {
   const site = await site_of_run(t);
   const page = await open_page(t, site, address_of(site.run, "pending"));

@@ -103,6 +103,7 @@ test("a value means itself, in the query and in a shell", async () => {
     const {stdout} = await promisify(execFile)("sh", ["-c", `printf %s ${shell_text(value_text(text))}`]);
     assert.equal(stdout, value_text(text));
   }
+  assert.equal(value_text("it's a\\b"), "'it''s a\\\\b'");
   assert.equal(list_command("", "http://127.0.0.1:7376"), "permit workflow list");
   assert.equal(list_command("Outcome = 'held'", "http://127.0.0.1:7376"), "permit workflow list --query \"Outcome = 'held'\"");
 });
