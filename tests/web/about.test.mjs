@@ -2,13 +2,12 @@
 import assert from "node:assert/strict";
 import {access} from "node:fs/promises";
 import path from "node:path";
-import test, {after} from "node:test";
-import {axe_problems, eventually, fits_width, fixture_site, focused, looks, open_page as open_in, real_server, refusal,
-  repository, screenshot, start_chromium, web_files, worst_interaction} from "./harness.mjs";
+import test from "node:test";
+import {axe_problems, eventually, fits_width, fixture_site, focused, looks, real_server, refusal, repository,
+  screenshot, web_files, worst_interaction} from "./harness.mjs";
 import {at, lab} from "./made_up.mjs";
+import {open_page} from "./one_browser.mjs";
 
-const browser = await start_chromium({after});  // one for all of these tests
-const open_page = (t, site, hash, look) => open_in(t, site, hash, {browser, ...look});
 const has_server = await access(process.env.PERMIT_BIN ?? path.join(repository, "build-dev/permit")).then(() => true, () => false);
 
 function server(more = {}) {

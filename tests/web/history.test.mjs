@@ -3,18 +3,17 @@ import assert from "node:assert/strict";
 import {mkdtemp, rm} from "node:fs/promises";
 import {tmpdir} from "node:os";
 import path from "node:path";
-import test, {after} from "node:test";
+import test from "node:test";
 import {axe_problems, eventually, real_server, web_files} from "./harness.mjs";
-import {one_browser} from "./one_browser.mjs";
+import {open_page} from "./one_browser.mjs";
 
-const visit = one_browser(after);
 
 const args = ["--no-demo-pool", "--ui-asset-path", web_files];
 
 test("a hold is on the timeline as it happens, with its overlap when it comes back late, and again after a reload", async (t) => {
   const site = await real_server(t, {args});
   await site.api("PUT", "/pools/gpu", {capacity: 2});
-  const page = await visit(t, site, "#/timeline");
+  const page = await open_page(t, site, "#/timeline");
   await page.getByText("Nothing was held in this range.").waitFor();
   const {slots: [slot], token} = await site.api("POST", "/pools/gpu/acquire", {requestId: "a", holder: "train-lost", lease: "1s", only: ["1"]});
   await page.getByRole("row", {name: /held.*train-lost/}).waitFor();
@@ -46,7 +45,7 @@ test("1,200 holds come in two pages, and a slot's forgotten ones are admitted", 
       await site.api("POST", `/permits/${slot.id}/release`, {token});
     }
   }));
-  const page = await visit(t, site, "#/timeline?range=15m");
+  const page = await open_page(t, site, "#/timeline?range=15m");
   await page.getByText(/^1 to 25 of 1,2\d\d$/).waitFor();
   assert.equal(page.requests.filter((url) => url.includes("/permits?")).length, 2);
   for (let i = 0; i < 110; ++i) {
@@ -68,7 +67,7 @@ test("who waits is told why, moves up, is let in, or is taken out of the line", 
   const {slots: [slot], token} = await site.api("POST", "/pools/gpu/acquire", {requestId: "h", holder: "holder", lease: "3600s"});
   const ask = (name) => site.api("POST", "/pools/gpu/acquire", {requestId: name, holder: name, wait: "30s", waitTimeout: "60s"}).catch((error) => error);
   const first = ask("first");
-  const page = await visit(t, site, "#/waiters");
+  const page = await open_page(t, site, "#/waiters");
   const row = (name) => page.getByRole("row", {name});
   await row(/first/).getByText("1 slot that would do is held; position 1 in the line").waitFor();
   await row(/first/).getByRole("link", {name: "slot 0"}).waitFor();

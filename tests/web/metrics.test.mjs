@@ -1,12 +1,10 @@
 // The server's metrics over time: numbers for people, charts for the eye, the keyboard and the ear.
 import assert from "node:assert/strict";
-import test, {after} from "node:test";
-import {axe_problems, eventually, fits_width, fixture_site, focused, looks, open_page as open_in, refusal, screenshot,
-  start_chromium} from "./harness.mjs";
+import test from "node:test";
+import {axe_problems, eventually, fits_width, fixture_site, focused, looks, refusal, screenshot} from "./harness.mjs";
 import {lab} from "./made_up.mjs";
+import {open_page} from "./one_browser.mjs";
 
-const browser = await start_chromium({after});  // one for all of these tests
-const open_page = (t, site, hash, look) => open_in(t, site, hash, {browser, ...look});
 const series = [["acquires", "permit_acquires_total", "1/s"], ["conflicts", "permit_acquire_conflicts_total", "1/s"],
   ["wait_p50", "permit_acquire_wait_seconds", "s"], ["wait_p95", "permit_acquire_wait_seconds", "s"],
   ["holds", "permit_pool_slots_held", ""], ["waiting", "permit_pool_waiters", ""], ["expiries", "permit_closed_total", "1/h"],

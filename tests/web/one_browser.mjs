@@ -1,12 +1,21 @@
-// open_page() for all tests of a file with one browser, which is a second less for each:
-//   const visit = one_browser(after);   // `after` of node:test
-import {open_page, start_chromium} from "./harness.mjs";
+// One browser for all tests of a file, since starting one takes seconds on a busy machine. Each test
+// has a context of its own: no storage, no worker and no stream of another's.
+import {after, before} from "node:test";
+import {open_page as open, start_chromium} from "./harness.mjs";
 
-export function one_browser(after) {
-  const browser = start_chromium({after});
-  return async (t, site, hash, options) => {
-    const page = await open_page(t, site, hash, {...options, browser: await browser});
-    t.after(() => page.context().close());
-    return page;
-  };
+let browser;
+let close;
+
+before(async () => {
+  browser = await start_chromium({after: (end) => {
+    close = end;
+  }});
+});
+after(() => close());
+
+// As that of harness.mjs.
+export async function open_page(t, site, hash, options = {}) {
+  const page = await open(t, site, hash, {...options, browser});
+  t.after(() => page.context().close());
+  return page;
 }

@@ -1,14 +1,13 @@
 // The timeline: who held what, when, and how it ended; as a picture and as a table.
 import assert from "node:assert/strict";
-import test, {after} from "node:test";
+import test from "node:test";
 import {readFile} from "node:fs/promises";
 import {csv_cell} from "../../apps/web/pages/hold_words.js";
 import {axe_problems, eventually, fits_width, fixture_site, focused, looks, refusal,
   screenshot} from "./harness.mjs";
-import {one_browser} from "./one_browser.mjs";
+import {open_page} from "./one_browser.mjs";
 import {at, hold, in_order, lab, past, pool, serve_ledger, snapshot} from "./made_up.mjs";
 
-const visit = one_browser(after);
 
 // The ledger of lab(): what its page shows for an hour.
 function lab_ledger(state) {
@@ -29,7 +28,7 @@ for (const look of looks) {
   test(`it looks well, and keeps nobody out: ${look.name}`, async (t) => {
     const state = {...lab(), holds: []};
     const ledger = lab_ledger(state);
-    const page = await visit(t, await fixture_site(t, state, serve_ledger(() => ledger)), "#/timeline", look);
+    const page = await open_page(t, await fixture_site(t, state, serve_ledger(() => ledger)), "#/timeline", look);
     await page.getByRole("cell", {name: "migrate-eu-1"}).waitFor();
     assert.deepEqual(await axe_problems(page), []);
     assert.ok(await fits_width(page), "no sideways scrolling");
@@ -53,7 +52,7 @@ function small(more = []) {
 
 test("the arrow keys move among bars and rows, say each in words, and Enter opens its run", async (t) => {
   const {state, ledger, open} = small();
-  const page = await visit(t, await fixture_site(t, state, serve_ledger(() => ledger)), "#/timeline");
+  const page = await open_page(t, await fixture_site(t, state, serve_ledger(() => ledger)), "#/timeline");
   await page.getByRole("cell", {name: "train-a"}).waitFor();
   assert.equal(await page.locator(".gantt [tabindex='0'], .gantt a:not([tabindex='-1']):not([hidden])").count(), 1, "one tab stop");
   await page.getByRole("button", {name: /force_released/}).focus();
@@ -82,7 +81,7 @@ test("the arrow keys move among bars and rows, say each in words, and Enter open
 
 test("pointing at a bar says what it is, and a click opens its run", async (t) => {
   const {state, ledger, open} = small();
-  const page = await visit(t, await fixture_site(t, state, serve_ledger(() => ledger)), "#/timeline");
+  const page = await open_page(t, await fixture_site(t, state, serve_ledger(() => ledger)), "#/timeline");
   await page.getByRole("cell", {name: "train-a"}).waitFor();
   const box = await page.locator(".gantt-scroll").boundingBox();
   const now_x = await page.locator(".gantt-axis .now").evaluate((now) => now.getBoundingClientRect().x + now.offsetWidth / 2);
@@ -96,7 +95,7 @@ test("what is chosen is in the address, and survives a reload", async (t) => {
   const {state, ledger} = small();
   state.pools.push(pool("other", [{slot: "x"}]));
   const site = await fixture_site(t, state, serve_ledger(() => ledger));
-  const page = await visit(t, site, "#/timeline");
+  const page = await open_page(t, site, "#/timeline");
   await page.getByRole("cell", {name: "train-a"}).waitFor();
   assert.equal(await rows_shown(page), 4);
   await page.getByRole("button", {name: "6h", exact: true}).click();
@@ -126,7 +125,7 @@ test("what is chosen is in the address, and survives a reload", async (t) => {
 
 test("a range from one time to another is asked for, shown, and refused if it is none", async (t) => {
   const {state, ledger} = small([past("gpu", "1", "released", 90_000, 89_000, {holder: "yesterday"})]);
-  const page = await visit(t, await fixture_site(t, state, serve_ledger(() => ledger)), "#/timeline");
+  const page = await open_page(t, await fixture_site(t, state, serve_ledger(() => ledger)), "#/timeline");
   await page.getByRole("cell", {name: "train-a"}).waitFor();
   assert.equal(await page.getByRole("cell", {name: "yesterday"}).count(), 0);
   await page.getByRole("button", {name: "Custom…"}).click();
@@ -154,7 +153,7 @@ test("a range from one time to another is asked for, shown, and refused if it is
 test("an acquire, its end and a late release appear as they happen", async (t) => {
   const {state, ledger} = small();
   const site = await fixture_site(t, state, serve_ledger(() => ledger));
-  const page = await visit(t, site, "#/timeline");
+  const page = await open_page(t, site, "#/timeline");
   await page.getByRole("cell", {name: "train-a"}).waitFor();
   const open = hold("gpu", "1", {holder: "train-new", held: 0, left: 300, fence: 9000});
   site.send("changes", {holds: [open], pools: [{...pool("gpu", [{slot: "1", permit: open}]), partial: true}]});
@@ -177,7 +176,7 @@ test("an acquire, its end and a late release appear as they happen", async (t) =
 test("what ended while the stream was lost is read again, and nothing else", async (t) => {
   const {state, ledger, open} = small();
   const site = await fixture_site(t, state, serve_ledger(() => ledger));
-  const page = await visit(t, site, "#/timeline");
+  const page = await open_page(t, site, "#/timeline");
   await page.getByRole("row", {name: /held.*train-now/}).waitFor();
   await eventually(() => site.requests.length === 1, "the hour is read");
   await page.getByRole("cell", {name: "train-a"}).waitFor();
@@ -194,7 +193,7 @@ test("what ended while the stream was lost is read again, and nothing else", asy
 
 test("an overlap is underlined in red, a lease that is left is dashed, and patterns differ", async (t) => {
   const {state, ledger} = small();
-  const page = await visit(t, await fixture_site(t, state, serve_ledger(() => ledger)), "#/timeline");
+  const page = await open_page(t, await fixture_site(t, state, serve_ledger(() => ledger)), "#/timeline");
   await page.getByRole("cell", {name: "train-a"}).waitFor();
   const colors = await page.evaluate(() => {
     const canvas = document.querySelector(".gantt canvas");
@@ -219,7 +218,7 @@ test("holds within a pixel are one bar with their count, which leads to them", a
   const many = [];
   for (let i = 0; i < 40; ++i) many.push(past("gpu", "1", i === 7 ? "lease_expired" : "released", 700 - i * .1, 699.95 - i * .1, {holder: `short-${i}`}));
   const {state, ledger} = small(many);
-  const page = await visit(t, await fixture_site(t, state, serve_ledger(() => ledger)), "#/timeline");
+  const page = await open_page(t, await fixture_site(t, state, serve_ledger(() => ledger)), "#/timeline");
   await page.getByRole("button", {name: /4\d|39/}).first().waitFor();
   await eventually(async () => /44 holds/.test(await page.locator(".gantt canvas").getAttribute("aria-label")), "all are there");
   await page.locator(".gantt a").first().focus();
@@ -236,7 +235,7 @@ test("names are text, also in files, where no spreadsheet takes them for formula
   const evil = "<img src=x onerror=\"globalThis.hit=1\">";
   const {state, ledger} = small([past("gpu", "1", "released", 3000, 2900, {holder: "=HYPERLINK(\"http://x\")", reason: evil, workflow: false}),
     past("gpu", "1", "released", 3200, 3100, {holder: evil, reason: "two\nlines, and a comma", workflow: false})]);
-  const page = await visit(t, await fixture_site(t, state, serve_ledger(() => ledger)), "#/timeline");
+  const page = await open_page(t, await fixture_site(t, state, serve_ledger(() => ledger)), "#/timeline");
   await page.getByRole("cell", {name: "=HYPERLINK"}).waitFor();
   const saved = async (name) => {
     const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", {name}).click()]);
@@ -270,7 +269,7 @@ test("what the server has forgotten is said, and what could not be loaded", asyn
   const serve = serve_ledger(() => whole, {page_max: 40});
   const site = await fixture_site(t, state, async (asked) => (fails && asked.query.get("nextPageToken") === "40" ?
     [503, refusal(14, "UNAVAILABLE", "the disk is on fire")] : serve(asked)));
-  const page = await visit(t, site, "#/timeline");
+  const page = await open_page(t, site, "#/timeline");
   page.expected_errors.push(/503/);
   await page.getByRole("alert").getByText("Not all holds could be loaded: the disk is on fire.").waitFor();
   assert.deepEqual(await axe_problems(page), []);
@@ -284,14 +283,14 @@ test("what the server has forgotten is said, and what could not be loaded", asyn
 
 test("an empty timeline says what to do", async (t) => {
   const site = await fixture_site(t, snapshot({pools: [pool("gpu", [{slot: "0"}])]}), serve_ledger(() => []));
-  const page = await visit(t, site, "#/timeline");
+  const page = await open_page(t, site, "#/timeline");
   await page.getByText("Nothing was held in this range.").waitFor();
   await page.getByText("permit run -p gpu -- sleep 60").waitFor();
   assert.deepEqual(await axe_problems(page), []);
   await page.goto(`${site.origin}/#/timeline?pool=gone`);
   await page.getByText("There is no pool gone now").waitFor();
   site.snapshot = snapshot();
-  const other = await visit(t, await fixture_site(t, snapshot(), serve_ledger(() => [])), "#/timeline");
+  const other = await open_page(t, await fixture_site(t, snapshot(), serve_ledger(() => [])), "#/timeline");
   await other.getByText("There is no pool yet").waitFor();
   assert.deepEqual(await axe_problems(other), []);
   await page.check();

@@ -1,9 +1,8 @@
 // The timeline with all that a server may know: fifty thousand holds.
 import assert from "node:assert/strict";
 import test from "node:test";
-import {fixture_site, open_page, screenshot} from "./harness.mjs";
+import {fixture_site, open_page, screenshot, worst_interaction} from "./harness.mjs";
 import {at, hold, pool, run_id, serve_ledger, snapshot} from "./made_up.mjs";
-import {worst} from "./worst.mjs";
 
 test("50,000 holds on 512 slots load page by page, and nothing takes 100 ms", async (t) => {
   const slots = Array.from({length: 512}, (_, i) => String(i));
@@ -34,25 +33,25 @@ test("50,000 holds on 512 slots load page by page, and nothing takes 100 ms", as
   assert.ok(await page.evaluate(() => document.querySelectorAll("main *").length) < 900, "only what is in view is there");
 
   const times = {
-    scrolling: await worst(page, (i) => {
+    scrolling: await worst_interaction(page, (i) => {
       document.querySelector(".gantt-scroll").scrollTop = i * 1300;
     }, 5),
-    "another range": await worst(page, (i) => document.querySelectorAll(".ranges button")[[3, 2, 1, 0][i % 4]].click(), 4),
-    "zooming out to all of it": await worst(page, (i) => document.querySelectorAll(".ranges button")[i % 2 ? 0 : 3].click(), 4),
-    "a letter in the filter": await worst(page, (i) => {
+    "another range": await worst_interaction(page, (i) => document.querySelectorAll(".ranges button")[[3, 2, 1, 0][i % 4]].click(), 4),
+    "zooming out to all of it": await worst_interaction(page, (i) => document.querySelectorAll(".ranges button")[i % 2 ? 0 : 3].click(), 4),
+    "a letter in the filter": await worst_interaction(page, (i) => {
       const filter = document.querySelector("[data-filter]");
       filter.value = ["t", "tr", "train-7", "train-77", ""][i % 5];
       filter.dispatchEvent(new Event("input"));
     }, 5),
-    "an outcome": await worst(page, (i) => document.querySelectorAll(".legend button")[1 + (i >> 1) % 4].click(), 4),
-    "folding": await worst(page, () => document.querySelector(".fold input").click(), 4),
-    "sorting": await worst(page, (i) => document.querySelectorAll(".sort")[i % 8].click(), 4),
-    "a page of the table": await worst(page, (i) => document.querySelectorAll(".pager button")[i % 2 ? 0 : 1].click(), 4),
+    "an outcome": await worst_interaction(page, (i) => document.querySelectorAll(".legend button")[1 + (i >> 1) % 4].click(), 4),
+    "folding": await worst_interaction(page, () => document.querySelector(".fold input").click(), 4),
+    "sorting": await worst_interaction(page, (i) => document.querySelectorAll(".sort")[i % 8].click(), 4),
+    "a page of the table": await worst_interaction(page, (i) => document.querySelectorAll(".pager button")[i % 2 ? 0 : 1].click(), 4),
   };
   await page.locator(".gantt a").first().focus();
-  times["an arrow key"] = await worst(page, (i) => document.activeElement.dispatchEvent(
+  times["an arrow key"] = await worst_interaction(page, (i) => document.activeElement.dispatchEvent(
     new KeyboardEvent("keydown", {key: ["ArrowDown", "ArrowLeft", "PageDown", "Home"][i % 4], bubbles: true})), 12);
-  times["pointing at a bar"] = await worst(page, (i) => {
+  times["pointing at a bar"] = await worst_interaction(page, (i) => {
     const scroll = document.querySelector(".gantt-scroll");
     const box = scroll.getBoundingClientRect();
     scroll.dispatchEvent(new PointerEvent("pointermove", {bubbles: true, clientX: box.x + 300 + i * 40, clientY: box.y + 60 + i * 20}));

@@ -1,16 +1,14 @@
 // The page of those who wait: their place, their wait, and what stands between them and a slot.
 import assert from "node:assert/strict";
-import test, {after} from "node:test";
+import test from "node:test";
 import {counts_of} from "../../apps/web/pages/wait_histogram.js";
 import {median} from "../../apps/web/pages/recent_waits.js";
 import {level_of, ratio_text} from "../../apps/web/pages/waiter_row.js";
-import {axe_problems, eventually, fits_width, fixture_site, focused, looks, refusal,
-  screenshot} from "./harness.mjs";
-import {one_browser} from "./one_browser.mjs";
+import {axe_problems, eventually, fits_width, fixture_site, focused, looks, refusal, screenshot,
+  worst_interaction} from "./harness.mjs";
+import {open_page} from "./one_browser.mjs";
 import {at, hold, in_order, lab, past, pool, serve_ledger, snapshot, waiter} from "./made_up.mjs";
-import {worst} from "./worst.mjs";
 
-const visit = one_browser(after);
 
 // A lab in which many wait; and its ledger.
 function crowd() {
@@ -55,7 +53,7 @@ const row = (page, name) => page.getByRole("row", {name});
 for (const look of looks) {
   test(`it looks well, and keeps nobody out: ${look.name}`, async (t) => {
     const made = crowd();
-    const page = await visit(t, await fixture_site(t, made.state, serve(made)), "#/waiters", look);
+    const page = await open_page(t, await fixture_site(t, made.state, serve(made)), "#/waiters", look);
     await page.getByText("3 slots that would do are held").first().waitFor();
     await page.getByText("Of the last 60 holds of all pools.").waitFor();
     assert.deepEqual(await axe_problems(page), []);
@@ -67,7 +65,7 @@ for (const look of looks) {
 
 test("each who waits is told with place, wait, ratio and what blocks it, soonest first", async (t) => {
   const made = crowd();
-  const page = await visit(t, await fixture_site(t, made.state, serve(made)), "#/waiters");
+  const page = await open_page(t, await fixture_site(t, made.state, serve(made)), "#/waiters");
   await row(page, /eval-nightly/).getByText("3 slots that would do are held; position 1 in the line").waitFor();
   await page.getByText("5 wait for 2 pools; the longest has waited 6m 4").waitFor();
   const text = async (name) => (await row(page, name).innerText()).replace(/\s+/g, " ");
@@ -86,7 +84,7 @@ test("each who waits is told with place, wait, ratio and what blocks it, soonest
 test("a wait turns slow before one's eyes, and thresholds have words", async (t) => {
   const made = crowd();
   made.state.lines[0].waiters[2].since = at(-3);
-  const page = await visit(t, await fixture_site(t, made.state, serve(made)), "#/waiters?q=gan-42");
+  const page = await open_page(t, await fixture_site(t, made.state, serve(made)), "#/waiters?q=gan-42");
   await row(page, /train-gan-42/).getByText("! slow").waitFor();
   assert.equal(await page.locator("table.waiters tbody tr").count(), 1, "the filter of the address");
   assert.deepEqual([4999, 5000, 30_000, 300_000].map((ms) => level_of(ms)?.word), [undefined, "slow", "long", "very long"]);
@@ -101,7 +99,7 @@ test("a wait turns slow before one's eyes, and thresholds have words", async (t)
 test("the line moves as it happens, and why is asked again", async (t) => {
   const made = crowd();
   const site = await fixture_site(t, made.state, serve(made));
-  const page = await visit(t, site, "#/waiters?pool=gpu-pool");
+  const page = await open_page(t, site, "#/waiters?pool=gpu-pool");
   await row(page, /eval-nightly/).getByText("position 1 in the line").waitFor();
   assert.equal(await row(page, /hil-test-100/).count(), 0);
   const asked = () => site.requests.filter(({path}) => path === "/waiters/2/why").length;
@@ -124,7 +122,7 @@ test("the line moves as it happens, and why is asked again", async (t) => {
 test("somebody is removed from the line by keyboard alone, and it is on record", async (t) => {
   const made = crowd();
   const site = await fixture_site(t, made.state, serve(made, async ({method}) => (method === "DELETE" ? [200, {}] : undefined)));
-  const page = await visit(t, site, "#/waiters");
+  const page = await open_page(t, site, "#/waiters");
   await row(page, /eval-nightly/).waitFor();
   for (let i = 0; i < 60 && !/Remove eval-nightly/.test(await focused(page)); ++i) await page.keyboard.press("Tab");
   await page.keyboard.press("Enter");
@@ -146,7 +144,7 @@ test("a long line is told by its head, and as a whole when asked; 1,000 are no b
   let fails = true;
   const site = await fixture_site(t, made.state, serve(made, async ({path}) => (path !== "/pools/cluster/waiters" ? undefined :
     fails ? [503, refusal(14, "UNAVAILABLE", "busy")] : [200, {waiters: all}])));
-  const page = await visit(t, site, "#/waiters");
+  const page = await open_page(t, site, "#/waiters");
   page.expected_errors.push(/503/);
   await page.getByText("and 1,150 more wait for cluster").waitFor();
   await page.getByRole("button", {name: "Show all"}).click();
@@ -157,12 +155,12 @@ test("a long line is told by its head, and as a whole when asked; 1,000 are no b
   await page.getByText("The first 50 of 1,000 are shown.").waitFor();
   assert.ok(site.requests.filter(({path}) => path.endsWith("/why")).length < 60, "only of those in view");
   const times = {
-    "a letter in the filter": await worst(page, (i) => {
+    "a letter in the filter": await worst_interaction(page, (i) => {
       const filter = document.querySelector("[data-filter]");
       filter.value = ["train-9", "train-99", "train-9", "train-99"][i % 4];
       filter.dispatchEvent(new Event("input"));
     }, 4),
-    scrolling: await worst(page, (i) => scrollTo(0, i * 900), 9),
+    scrolling: await worst_interaction(page, (i) => scrollTo(0, i * 900), 9),
   };
   await page.getByRole("searchbox").fill("");
   await page.getByRole("button", {name: "Show 50 more"}).click();
@@ -182,7 +180,7 @@ test("names are text, and what the server cannot say is said", async (t) => {
   made.state.pools[0].slots[1].permit.holder = evil;
   const site = await fixture_site(t, made.state, serve(made, async ({path}) => (path === "/permits" || path === "/waiters/2/why" ?
     [503, refusal(14, "UNAVAILABLE", evil)] : undefined)));
-  const page = await visit(t, site, "#/waiters");
+  const page = await open_page(t, site, "#/waiters");
   page.expected_errors.push(/503/);
   await page.getByRole("alert").getByText(`The waits of late could not be read: ${evil}`).waitFor();
   await row(page, /sweep\.py/).getByText(`why is not known: ${evil}`).waitFor();
@@ -193,7 +191,7 @@ test("names are text, and what the server cannot say is said", async (t) => {
 
 test("the pools page leads to both pages, and they lead on", async (t) => {
   const made = crowd();
-  const page = await visit(t, await fixture_site(t, made.state, serve(made)), "#/pools");
+  const page = await open_page(t, await fixture_site(t, made.state, serve(made)), "#/pools");
   await page.getByRole("link", {name: "4 waiting"}).click();
   await row(page, /eval-nightly/).waitFor();
   assert.match(page.url(), /#\/waiters\?pool=gpu-pool$/);

@@ -3,10 +3,11 @@ import assert from "node:assert/strict";
 import {readFile} from "node:fs/promises";
 import test from "node:test";
 import {pretty_json} from "../../apps/web/payload.js";
-import {axe_problems, eventually, focused, open_page, refusal, worst_interaction} from "./harness.mjs";
+import {axe_problems, eventually, focused, refusal, worst_interaction} from "./harness.mjs";
 import {at, hold, lab, run_id, waiter} from "./made_up.mjs";
 import {address_of, History, site_of_run, tab_names, training, wake} from "./made_up_histories.mjs";
 import {payloads, permit_run} from "./made_up_runs.mjs";
+import {open_page} from "./one_browser.mjs";
 
 test("the head says how it stands, what it holds and what it waits for", async (t) => {
   const known = training();
@@ -122,6 +123,17 @@ test("how a permit ended that its holder's end has ended is known from the ledge
   await page.check();
 });
 
+test("a run that continued as new leads to the runs before and after it", async (t) => {
+  const known = training("chain");
+  const [before, after] = [run_id(), run_id()];
+  known.history.events[0].workflowExecutionStartedEventAttributes.continuedExecutionRunId = before;
+  known.history.add("WorkflowExecutionContinuedAsNew", {newExecutionRunId: after});
+  Object.assign(known.info, {closeTime: at(0), status: "WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW"});
+  const page = await open_page(t, await site_of_run(t, known), address_of(known));
+  assert.equal(await page.getByRole("link", {name: "next run"}).getAttribute("href"), `#/workflows/chain/${after}`);
+  assert.equal(await page.getByRole("link", {name: "previous run"}).getAttribute("href"), `#/workflows/chain/${before}`);
+});
+
 test("tabs go by keyboard, and the open one is in the address", async (t) => {
   const site = await site_of_run(t);
   const page = await open_page(t, site, address_of(site.run, "pending"));
@@ -170,12 +182,12 @@ test("10,000 events: filtered, turned and opened, and nothing takes 100 ms", asy
       const filter = document.querySelector(".history [data-filter]");
       filter.value = i % 2 ? "" : `"i":${i}`;
       filter.dispatchEvent(new Event("input"));
-    }, 4),
-    "the next page": await worst_interaction(page, () => globalThis.press("Next"), 4),
-    "in full": await worst_interaction(page, (i) => globalThis.press(i % 2 ? "Compact" : "Full"), 4),
-    "as JSON": await worst_interaction(page, (i) => globalThis.press(i % 2 ? "Compact" : "JSON"), 4),
-    "an event": await worst_interaction(page, (i) => document.querySelectorAll("[data-event]")[i].click(), 4),
-    "the timeline": await worst_interaction(page, (i) => document.getElementById(i % 2 ? "tab-pending" : "tab-timeline").click(), 4),
+    }, 2),
+    "the next page": await worst_interaction(page, () => globalThis.press("Next"), 2),
+    "in full": await worst_interaction(page, (i) => globalThis.press(i % 2 ? "Compact" : "Full"), 2),
+    "as JSON": await worst_interaction(page, (i) => globalThis.press(i % 2 ? "Compact" : "JSON"), 2),
+    "an event": await worst_interaction(page, (i) => document.querySelectorAll("[data-event]")[i].click(), 2),
+    "the timeline": await worst_interaction(page, (i) => document.getElementById(i % 2 ? "tab-pending" : "tab-timeline").click(), 2),
   };
   for (const [what, milliseconds] of Object.entries(times)) {
     console.log(`${what}: ${milliseconds.toFixed(1)} ms`);

@@ -4,9 +4,10 @@ import {execFile} from "node:child_process";
 import test from "node:test";
 import {promisify} from "node:util";
 import {list_command, list_query, read_filter, shell_text, value_text} from "../../apps/web/run_query.js";
-import {axe_problems, eventually, fits_width, looks, open_page, refusal, screenshot, worst_interaction} from "./harness.mjs";
+import {axe_problems, eventually, fits_width, looks, refusal, screenshot, worst_interaction} from "./harness.mjs";
 import {at, lab, run_id, waiter} from "./made_up.mjs";
 import {filter_refusal, lab_runs, many_runs, permit_run, run, site_of} from "./made_up_runs.mjs";
+import {open_page} from "./one_browser.mjs";
 
 for (const look of looks) {
   test(`nothing keeps anybody out, and it looks well: ${look.name}`, async (t) => {
@@ -102,6 +103,7 @@ test("a value means itself, in the query and in a shell", async () => {
     const {stdout} = await promisify(execFile)("sh", ["-c", `printf %s ${shell_text(value_text(text))}`]);
     assert.equal(stdout, value_text(text));
   }
+  assert.equal(value_text("it's a\\b"), "'it''s a\\\\b'");
   assert.equal(list_command("", "http://127.0.0.1:7376"), "permit workflow list");
   assert.equal(list_command("Outcome = 'held'", "http://127.0.0.1:7376"), "permit workflow list --query \"Outcome = 'held'\"");
 });

@@ -1,8 +1,9 @@
 // Ending runs from their list: those chosen, all that match, and by keyboard alone.
 import assert from "node:assert/strict";
 import test from "node:test";
-import {eventually, focused, open_page, refusal} from "./harness.mjs";
+import {eventually, focused, refusal} from "./harness.mjs";
 import {many_runs, run, site_of} from "./made_up_runs.mjs";
+import {open_page} from "./one_browser.mjs";
 
 const record = {reason: "wrong data", identity: "ana"};
 

@@ -36,6 +36,7 @@ export class RunHead {
   #model;
   #line = h("div", {class: "run-line"});
   #facts = h("div");
+  #facts_shown = "";
   #holds = h("ul", {class: "held-list", "aria-label": "Permits it holds"});
   #waiting = h("ul", {class: "waiting-list"});
   #open = h("section", {class: "run-open", "aria-label": "What it holds and waits for"},
@@ -53,15 +54,21 @@ export class RunHead {
   }
 
   update() {
-    this.#show_line();
     this.#show_facts();
-    this.#show_holds();
-    this.#ask_why();
+    this.update_live();
     this.update_events();
   }
 
-  // What the history alone says.
+  // What the stream tells.
+  update_live() {
+    this.#show_line();
+    this.#show_holds();
+    this.#ask_why();
+  }
+
+  // What the history tells.
   update_events() {
+    this.#show_facts();
     this.#show_values();
     this.#tick(this.#model.context.state.now());
   }
@@ -75,10 +82,14 @@ export class RunHead {
       description.workflowExtendedInfo?.cancelRequested && feed.is_open() && h("span", {class: "badge"}, "asked to cancel"), lost);
   }
 
+  // Made anew only when something is another, so that the focus stays.
   #show_facts() {
     const {context, feed} = this.#model;
     const {run, description, fold, permit} = feed;
     const info = description.workflowExecutionInfo;
+    const shown = JSON.stringify([info, description.executionConfig, permit, fold.next_run, fold.started.continuedExecutionRunId]);
+    if (shown === this.#facts_shown) return;
+    this.#facts_shown = shown;
     const now = context.state.now();
     const age = h("span", {class: "ticks"});
     if (!run.close) each_second(age, (time) => set_text(age, ticking_text(took(run, time))));
@@ -121,12 +132,14 @@ export class RunHead {
   #show_holds() {
     const {context, feed} = this.#model;
     const holds = context.state.open_holds().filter((hold) => hold.holderRunId === feed.run.run);
-    reconcile(this.#holds, holds, (hold) => `${hold.runId} ${hold.deadline}`, (hold) => {
+    reconcile(this.#holds, holds, (hold) => hold.runId, (hold) => {
       const left = h("b", {class: "ticks", role: "timer", "aria-label": `lease left on ${hold.id}`});
-      const item = h("li", {}, chip("held"), h("a", {class: "mono", href: run_link(hold.id, hold.runId)}, hold.id),
+      return h("li", {}, chip("held"), h("a", {class: "mono", href: run_link(hold.id, hold.runId)}, hold.id),
         h("span", {}, "lease ", left), h("span", {class: "dim"}, `fence ${hold.fence}`));
-      return each_second(item, (now) => set_text(left, `${left_text(time_of(hold.deadline), now)}${time_of(hold.deadline) > now ? " left" : ""}`));
-    });
+    }, (item, hold) => each_second(item, (now) => {
+      const deadline = time_of(hold.deadline);
+      set_text(item.querySelector("[role=timer]"), `${left_text(deadline, now)}${deadline > now ? " left" : ""}`);
+    }));
     this.#holds.hidden = holds.length === 0;
   }
 

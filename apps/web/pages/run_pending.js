@@ -27,7 +27,7 @@ export class PendingTab {
       ...waiters.map((waiter) => card("Permit", waiter.pool, (now) => waiter_text(waiter, now), [
         waiter.reason && ["Reason", waiter.reason], ["Line", h("a", {href: `#/waiters?pool=${encodeURIComponent(waiter.pool)}`}, `who waits for ${waiter.pool}`)]])),
       ...pendingActivities.map((activity) => this.#activity(activity)),
-      ...timers.map((span) => card(span.kind === "wait" ? "Back-off" : "Timer", span.name,
+      ...timers.map((span) => card(span.kind === "wait" ? "Back-off" : "Timer", span.name.replace(/^timer /, ""),
         (now) => (span.due > now ? `in ${duration_text(span.due - now)}` : "due"), [["Of", span.detail]])),
       ...pendingChildren.map((child) => card("Child", child.workflowId, () => child.workflowTypeName ?? "", [
         child.runId && ["Run", h("a", {class: "mono", href: run_link(child.workflowId, child.runId)}, short_id(child.runId))]])),

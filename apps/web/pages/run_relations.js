@@ -16,6 +16,7 @@ export class RelationsTab {
   #none = h("p", {class: "dim"});
   #others = table("Runs of this id", ["Status", "Outcome", "Run", "Started", {text: "Took", class: "right"}]);
   #asked = "";
+  #shown = "";
 
   constructor(model) {
     this.#model = model;
@@ -26,6 +27,10 @@ export class RelationsTab {
   update() {
     const {feed, context} = this.#model;
     const {run, fold, description} = feed;
+    this.#ask_others(`${run.status} ${feed.newer}`);
+    const state = JSON.stringify([fold.spans.map((span) => [span.key, span.state, span.to, span.run])]);
+    if (state === this.#shown) return;
+    this.#shown = state;
     const now = context.state.now();
     const {parentExecution, rootExecution} = description.workflowExecutionInfo;
     const link = ({workflowId, runId}, what) => h("li", {}, h("span", {class: "badge"}, what), " ",
@@ -39,7 +44,6 @@ export class RelationsTab {
     put(this.#children.body, shown.map((span) => span_row(span, now, feed)));
     this.#children.element.hidden = shown.length === 0;
     put(this.#none, shown.length === 0 ? "It has started no child, and held no permit." : spans.length > shown.length ? `The last ${shown.length} of ${spans.length}.` : "");
-    this.#ask_others(`${run.status} ${feed.newer}`);
   }
 
   async #ask_others(key) {

@@ -1,6 +1,6 @@
 // What went on in a run, as bars over time; the same as a table below.
 import {each_second} from "../clock.js";
-import {chip, duration_text, h, put, run_link, s, set_attribute, set_text, table, ticking_text, time_element} from "../dom.js";
+import {chip, duration_text, h, put, reconcile, run_link, s, set_attribute, set_text, table, ticking_text, time_element} from "../dom.js";
 import {Pager} from "../pager.js";
 import {span_state} from "../run_open.js";
 
@@ -113,15 +113,19 @@ export class TimelineTab {
     if (span.to === undefined) this.#open.push({bar, x});
     const label = s("text", {class: "name", x: 8, y: y + row_height / 2 + 4, "clip-path": "url(#names)"}, span.name || span.kind);
     const text = `${span_state(span, this.#model.feed)}${span.to > span.from ? `, ${duration_text(span.to - span.from)}` : ""}`;
-    const words = s("text", {class: "words", y: y + row_height / 2 + 4, ...this.#beside(x, end, text.length * letter_width)}, text.slice(0, 60));
+    const {shown, ...place} = this.#beside(x, end, text);
+    const words = s("text", {class: "words", y: y + row_height / 2 + 4, ...place}, shown);
     return s("g", {class: "bar-row"}, s("title", {}, `${span.kind} ${span.name}: ${text}${span.detail ? `, ${span.detail}` : ""}`), label, bar, words);
   }
 
-  // Where the words of a bar have room: behind it, before it, or else in it.
-  #beside(x, end, width) {
-    if (this.#width - 8 - end > width) return {x: end + 6};
-    if (x - this.#left > width) return {x: x - 6, "text-anchor": "end"};
-    return {x: x + 8, class: "words inside"};
+  // Where the words of a bar have room: behind it, before it, in it, or cut where there is most.
+  #beside(x, end, text) {
+    const [before, behind] = [x - this.#left - 6, this.#width - 14 - end];
+    const fits = (room) => room >= text.length * letter_width;
+    const cut = (room) => (fits(room) ? text : room < 5 * letter_width ? "" : `${text.slice(0, Math.floor(room / letter_width) - 1)}…`);
+    if (fits(behind) || (!fits(before) && behind >= Math.max(before, end - x - 16))) return {x: end + 6, shown: cut(behind)};
+    if (fits(before) || before >= end - x - 16) return {x: x - 6, "text-anchor": "end", shown: cut(before)};
+    return {x: x + 8, class: "words inside", shown: cut(end - x - 16)};
   }
 
   // Bars that are open end at now; all is drawn anew when that comes to the edge.
@@ -138,9 +142,11 @@ export class TimelineTab {
   }
 
   #fill_table() {
+    const {feed, context} = this.#model;
     if (!this.#twin.open) return;
-    const now = this.#model.context.state.now();
-    put(this.#table.body, this.#spans.slice(this.#pager.first, this.#pager.last).map((span) => span_row(span, now, this.#model.feed)));
+    const now = context.state.now();
+    const key_of = (span) => JSON.stringify([span.key, span_state(span, feed), span.to, span.detail]);
+    reconcile(this.#table.body, this.#spans.slice(this.#pager.first, this.#pager.last), key_of, (span) => span_row(span, now, feed));
   }
 }
 

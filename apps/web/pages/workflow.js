@@ -79,7 +79,7 @@ export function open(root, context) {
   // What the stream alone tells: leases, lines and queues.
   function show_live() {
     if (!shown) return;
-    head.update();
+    head.update_live();
     current.tab.update(new Set(["live"]));
     show_newer();
   }
@@ -122,7 +122,7 @@ export function open(root, context) {
     update(changed) {
       if (changed.keys.has("lines") || changed.all) waits.update();
       feed.update(changed);
-      const {run} = feed.execution.runId ? {run: feed.execution.runId} : {};
+      const run = feed.execution.runId;
       const of_run = changed.all || changed.keys.has("lines") || changed.keys.has("queues") ||
         changed.holds.some((hold) => hold.holderRunId === run || hold.runId === run);
       if (of_run) show_live();
