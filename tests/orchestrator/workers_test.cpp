@@ -382,7 +382,7 @@ TEST_CASE("a queue tells how many tasks came and went, waiting or not") {
 
   for (int i = 0; i < 6; ++i) poll();  // the last one parks
   CHECK(queue().backlog == 0);
-  begin("is awaited");
+  begin("awaited");
   CHECK(queue().added_per_second == 2.2);
   CHECK(queue().dispatched_per_second == 2.2);
 
