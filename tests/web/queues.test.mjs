@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import {access} from "node:fs/promises";
 import path from "node:path";
-import test, {after, describe} from "node:test";
+import test, {describe} from "node:test";
 import {axe_problems, eventually, fits_width, fixture_site, focused, looks, real_server, repository, screenshot,
   web_files, worst_interaction} from "./harness.mjs";
 import {at, heartbeat, lab, queue, snapshot} from "./made_up.mjs";
