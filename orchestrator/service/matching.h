@@ -58,13 +58,17 @@ class Matching {
   std::vector<Poller> take_pollers_of(const std::string& identity);
   std::optional<std::chrono::steady_clock::time_point> next_deadline() const;
 
-  // Remembers that somebody polls here, for describe and for sticky fall-back.
-  void note_poll(const QueueKey& key, const std::string& identity, Time now);
+  // Remembers that somebody polls here, for describe and for sticky fall-back. A sticky queue's
+  // poller says of which queue it is.
+  void note_poll(const QueueKey& key, const std::string& identity, Time now,
+                 const std::string& normal_name = "");
   // The queue's worker has left: nobody has polled here.
   void forget_polls(const QueueKey& key);
   // Drops queues that hold nothing and where nobody has polled since then.
   void forget_idle(Time since);
   bool polled_since(const QueueKey& key, Time since) const;
+  // Of a sticky queue, if a poller has said it; else empty.
+  std::string normal_name(const QueueKey& key) const;
   std::vector<std::pair<std::string, Time>> pollers(const QueueKey& key, Time since) const;
 
   std::vector<QueueKey> queues() const;
@@ -82,6 +86,7 @@ class Matching {
     std::deque<Offer> offers;
     std::list<Poller> pollers;
     std::map<std::string, Time> seen;  // identity → last poll
+    std::string normal_name;
   };
   struct Place {
     Queue* queue = nullptr;

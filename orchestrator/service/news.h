@@ -1,9 +1,11 @@
 // What the batch at hand brings about, for those who only watch: the event stream, metrics, logs.
 // Collected while its changes are written, told after the commit, forgotten if it fails. Numbers
-// and names only: whoever is told looks at the state.
+// and names only: whoever is told looks at the state. But for what leaves no trace in it, which is
+// counted here: the tally.
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -16,13 +18,37 @@ struct PoolNews {
   bool line = false;      // who waits for it
 };
 
+struct TaskQueueSeries;
+
+struct PoolTally {
+  std::int32_t conflicts = 0;  // who asked and got nothing at once
+  std::int32_t timeouts = 0;   // waits that ran out
+};
+
+struct Tally {
+  // A worker got a task.
+  struct TaskStart {
+    TaskQueueSeries* series = nullptr;
+    Duration waited{};
+  };
+
+  std::map<PoolName, PoolTally> pools;
+  std::vector<TaskStart> task_starts;
+  std::vector<std::int64_t*> counters;  // of the metrics; one up, each time
+  std::vector<Duration> timer_lags;     // fired minus due
+  std::vector<Duration> lease_lags;
+  std::int64_t runs_due = 0;  // so many more
+};
+
 struct News {
   std::vector<RunNumber> started;
   std::vector<RunNumber> closed;
   std::set<RunNumber> permits;  // granted, renewed, worked under, ended, or given back late
   std::vector<RunNumber> late_releases;
   std::map<PoolName, PoolNews> pools;
+  Tally tally;
 
+  // But for the tally.
   bool empty() const {
     return started.empty() && closed.empty() && permits.empty() && pools.empty();
   }

@@ -77,16 +77,25 @@ void Reads::enqueue(Job job) {
 
 template <class T>
 void Reads::submit(Done<T> done, std::function<T(store::Reader&)> read) {
-  enqueue([done = std::move(done), read = std::move(read)](store::Reader& reader) {
+  enqueue([this, done = std::move(done), read = std::move(read)](store::Reader& reader) {
+    const auto began = std::chrono::steady_clock::now();
     Result<T> result = Error(ErrorCode::internal, "INTERNAL", "Internal error");
+    bool failed = false;
     try {
       result = read(reader);
     } catch (const Error& error) {
       result = error;
     } catch (const std::exception& bug) {
       std::cerr << "a read failed: " << bug.what() << "\n";
+      failed = true;
     }
-    return [done, result = std::move(result)] { done(result); };
+    const auto took =
+        std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - began);
+    return [this, done, result = std::move(result), took, failed] {
+      latency_.observe(took);
+      if (failed) ++failures_;
+      done(result);
+    };
   });
 }
 
