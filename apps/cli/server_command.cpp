@@ -190,6 +190,7 @@ class Server {
     http::RouteOptions routes;
     if (!options.database.empty()) routes.store = options.database;
     routes.page_directory = options.page_directory;
+    routes.metrics_per_slot = options.metrics_per_slot;
     routes.settings = settings_in_force(options);
     routes.limits.allowed_hosts = options.allowed_hosts;
     routes.unready = [this] { return stopping_ ? "the server is stopping" : std::string(); };
@@ -244,6 +245,7 @@ class Server {
     if (virtual_time_) virtual_time_->step();
     service_.expire_polls(SteadyClock::now());
     routes_.streams().advance(SteadyClock::now());
+    routes_.observe(service_.time());
     look_for_permit_worker();
     log_.flush();
   }
@@ -319,7 +321,8 @@ class Server {
     if (virtual_time_) {
       if (virtual_time_->is_advancing()) wake = SteadyClock::now() + std::chrono::milliseconds(1);
     } else {
-      const Duration until = service_.next_due() - clock_->now();
+      const Time due = std::min(service_.next_due(), routes_.next_observation());
+      const Duration until = due - clock_->now();
       if (until < std::chrono::seconds(1)) {
         wake = std::min(wake, SteadyClock::now() + std::max(until, Duration(0)));
       }

@@ -24,6 +24,7 @@ struct ServerOptions {
   std::string permit_queue = "permits";
   std::vector<SetPoolRequest> pools;  // set at each start
   std::string page_directory;         // serve the page from there; empty: from the binary
+  bool metrics_per_slot = false;      // GET /metrics has a series for each slot, too
   bool demo_pool = false;             // "demo" with 4 slots, unless there is one
   LogOptions log;
   // Where settings came from that are not as by default: "flag", "environment", "file NAME".

@@ -40,6 +40,8 @@ std::vector<Flag> shared_flags() {
        "the task queue that permits are on ($PERMIT_QUEUE, else permits)"},
       {"no-permit-worker", 0, ValueType::none, "",
        "leave permits to a worker elsewhere: permit worker start"},
+      {"metrics-per-slot", 0, ValueType::none, "",
+       "GET /metrics says of each slot whether it is held"},
       {"ui-asset-path", 0, ValueType::text, "DIR",
        "serve the page from this directory, to work on it (from the binary)", Completes::file},
       {"log-slow", 0, ValueType::duration, "D", "log answers that take this long (1s)"}};
@@ -81,6 +83,7 @@ ServerOptions options_of(const Session& session) {
   if (options.retention < 1s) throw UsageError("--retention: at least 1s");
   options.permit_queue = arguments.text_or("permit-queue", options.permit_queue);
   if (arguments.has("no-permit-worker")) options.permit_worker = false;
+  if (arguments.has("metrics-per-slot")) options.metrics_per_slot = true;
   options.page_directory = arguments.text_or("ui-asset-path", "");
   options.database = arguments.text_or("db-filename", options.database);
   read_log_options(arguments, options.log, [&](const std::string& name, const std::string& origin) {

@@ -88,10 +88,12 @@ class Reader {
       options_.permit_queue = text(key, node);
     } else if (key == "permit_worker") {
       options_.permit_worker = flag(key, node);
+    } else if (key == "metrics_per_slot") {
+      options_.metrics_per_slot = flag(key, node);
     } else {
-      unknown_key(
-          place, "setting of the server", key,
-          {"listen", "allowed_hosts", "database", "retention", "permit_queue", "permit_worker"});
+      unknown_key(place, "setting of the server", key,
+                  {"listen", "allowed_hosts", "database", "retention", "permit_queue",
+                   "permit_worker", "metrics_per_slot"});
     }
   }
 

@@ -143,6 +143,7 @@ bool heartbeat_activity(Transition& run, ActivityRef ref, std::optional<Payloads
 Ended time_out_activity(Transition& run, ActivityRef ref) {
   const ActivityState& activity = pending(run, ref);
   const TimeoutType type = expired_timeout(activity);
+  if (type == TimeoutType::heartbeat) run.note_silent(activity.scheduled);
   const Failure failure = timeout_failure(activity, type);
   return retry_or(run, ref, failure, [&](RetryState state) {
     const ActivityState& last = pending(run, ref);

@@ -102,12 +102,19 @@ struct RenewPermit {
 using Message = std::variant<StartChild, SignalRun, CancelRun, ChildClosed, ParentClosed, LeaveLine,
                              ContinueRun, PermitEnded, SleeperChanged, TaskClosed, RenewPermit>;
 
+// An activity whose worker gave no sign of life for too long; with a retry no event says so.
+struct SilentActivity {
+  std::string task_queue;
+  std::string type;
+};
+
 struct Decision {
   std::vector<Event> events;
   std::vector<Message> messages;
   bool workflow_task_offered = false;            // a task is now to be handed out
   std::vector<std::int64_t> activities_offered;  // activities that are now to be handed out
   std::vector<std::int64_t> activities_changed;  // their attempts; ids of ActivityTaskScheduled
+  std::vector<SilentActivity> activities_silent;
 };
 
 // A worker's command that may not be carried out. The state it was tried on is spoiled: reload it

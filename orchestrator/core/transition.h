@@ -34,6 +34,10 @@ class Transition {
     decision_.activities_offered.push_back(id);
   }
 
+  void note_silent(const event::ActivityTaskScheduled& activity) {
+    decision_.activities_silent.push_back({activity.task_queue.name, activity.activity_type.name});
+  }
+
   // Writes the buffered events behind what is there: in order of arrival, closes of activities and
   // children behind the others.
   void flush_buffered();

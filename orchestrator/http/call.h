@@ -21,6 +21,7 @@ void reply_error(Exchange& exchange, const Error& error);
 struct Routes::Call {
   std::shared_ptr<Exchange> exchange;
   std::vector<std::string> segments;
+  MeasuredExchange* measured = nullptr;  // the same
   const Route* route = nullptr;
   std::vector<std::pair<std::string, std::string>> query;
   PayloadForm form = PayloadForm::shorthand;

@@ -1,6 +1,5 @@
 // Permit's own routes: pools, lines, holders that are not workflows; and the server's.
 #include "orchestrator/http/call.h"
-#include "orchestrator/http/metrics.h"
 #include "orchestrator/http/openapi.h"
 #include "orchestrator/protocol/json_writer.h"
 #include "orchestrator/protocol/stream.h"
@@ -229,7 +228,8 @@ void Routes::acquire(Call& call, AcquireRequest request, int waiting_status) {
         if (acquired.ticket) response.status = waiting_status;
         write_json(acquired, response.body);
         exchange->reply(std::move(response));
-      });
+      },
+      [exchange = call.exchange] { exchange->park(); });
   call.exchange->on_gone([this, id] { service_.forget_poll(id); });
 }
 
@@ -346,14 +346,6 @@ void Routes::server_status(Call& call) {
 
 void Routes::add_server_routes() {
   add_server_info_routes();
-  add("GET", "/metrics",
-      Doc("Counters, as Prometheus reads them").sends("text/plain; version=0.0.4"),
-      [this](Call& call) {
-        Response response;
-        response.content_type = "text/plain; version=0.0.4";
-        response.body = metrics_text(service_);
-        call.exchange->reply(std::move(response));
-      });
   add("GET", "/openapi.json", Doc("This document").sends("application/json"), [this](Call& call) {
     if (openapi_.empty()) openapi_ = openapi_json(routes_);
     Response response;

@@ -190,13 +190,15 @@ Routes::Routes(service::Service& service, service::Reads& reads, RouteOptions op
   add_pool_rpcs();
   add_server_routes();
   add_health_routes();
+  add_metrics_routes();
   add_page_routes();
 }
 
 Routes::~Routes() = default;
 
 void Routes::add(const std::string& method, const std::string& pattern, Doc doc, Handler handler) {
-  routes_.push_back({method, segments_of(pattern), std::move(doc), std::move(handler)});
+  routes_.push_back({method, segments_of(pattern), std::move(doc), std::move(handler),
+                     requests_->add(method, pattern)});
 }
 
 void Routes::not_offered(const std::string& method, const std::string& pattern,
@@ -216,6 +218,7 @@ void Routes::dispatch(Call& call) {
       continue;
     }
     call.route = &route;
+    call.measured->found_route(route.measured);
     call.check_parameters();
     route.handler(call);
     return;
@@ -227,12 +230,14 @@ void Routes::dispatch(Call& call) {
   call.exchange->reply(std::move(response));
 }
 
-void Routes::handle(const std::shared_ptr<Exchange>& exchange) {
+void Routes::handle(const std::shared_ptr<Exchange>& unmeasured) {
+  const auto exchange = std::make_shared<MeasuredExchange>(unmeasured, requests_);
   try {
     Request& request = exchange->request();
     service_.set_caller({trace_of(request), exchange->connection()});
     Call call;
     call.exchange = exchange;
+    call.measured = exchange.get();
     auto segments = split_path(request.path);
     auto query = parse_query(request.query);
     if (!segments || !query) {

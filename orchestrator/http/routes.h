@@ -11,7 +11,9 @@
 #include "orchestrator/http/doc.h"
 #include "orchestrator/http/gate.h"
 #include "orchestrator/http/message.h"
+#include "orchestrator/http/request_metrics.h"
 #include "orchestrator/http/streams.h"
+#include "orchestrator/service/metric_ring.h"
 #include "orchestrator/service/reads.h"
 #include "orchestrator/service/service.h"
 
@@ -22,6 +24,7 @@ struct RouteOptions {
   std::string store = "memory";
   // The directory that the page is served from; empty: as it is in the binary.
   std::string page_directory;
+  bool metrics_per_slot = false;  // a series for each slot, too
   // Present with --virtual-time only: moves the clock; see AdvanceRequest.
   std::function<void(AdvanceRequest, service::Done<AdvanceResponse>)> advance;
   // The settings in force, for /api/v1/server, and the limits of what comes before the routes.
@@ -45,10 +48,14 @@ class Routes {
     Duration retention{};
   };
 
-  void handle(const std::shared_ptr<Exchange>& exchange);
+  void handle(const std::shared_ptr<Exchange>& unmeasured);
 
   // The open event streams, which the server's loop advances.
   Streams& streams() { return streams_; }
+
+  // Looks at the metrics, if a second has gone by. To be called at next_observation(), soon.
+  void observe(Time now);
+  Time next_observation() const { return ring_.next_due(); }
 
   struct Call;
   using Handler = std::function<void(Call&)>;
@@ -58,6 +65,7 @@ class Routes {
     std::vector<std::string> pattern;  // segments; "{name}" takes one, "{name...}" the rest
     Doc doc;
     Handler handler;
+    std::size_t measured = 0;  // its place among the request metrics
   };
 
  private:
@@ -81,6 +89,7 @@ class Routes {
   void add_server_routes();
   void add_server_info_routes();
   void add_health_routes();
+  void add_metrics_routes();
   void add_page_routes();
   void history(Call& call, GetWorkflowExecutionHistoryRequest request);
   void acquire(Call& call, AcquireRequest request, int waiting_status);
@@ -103,6 +112,9 @@ class Routes {
   RouteOptions options_;
   const std::string instance_;
   Streams streams_;
+  // Outlives us: exchanges that are answered later hold it.
+  std::shared_ptr<RequestMetrics> requests_ = std::make_shared<RequestMetrics>();
+  service::MetricRing ring_;
   Assets assets_;
   ServerInfo info_;
   std::vector<Route> routes_;

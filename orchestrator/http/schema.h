@@ -55,6 +55,7 @@ std::string schema(Schemas& schemas, Is<Payloads>);
 std::string schema(Schemas& schemas, Is<Event>);
 std::string schema(Schemas& schemas, Is<Command>);
 std::string schema(Schemas& schemas, Is<RawHistory>);  // its text is that of events
+std::string schema(Schemas& schemas, Is<Sample>);
 
 template <class Tag>
 std::string schema(Schemas& schemas, Is<Name<Tag>>) {

@@ -10,6 +10,13 @@ namespace {
 const std::string N = "/api/v1/namespaces/{namespace}";
 const std::string W = N + "/workflows/{workflow_id}";
 
+// Whether the answer may come when something has happened, and not at once.
+template <class Request>
+bool may_wait(const Request&) {
+  return true;
+}
+bool may_wait(const GetWorkflowExecutionHistoryRequest& request) { return request.wait_new_event; }
+
 // Path variables win over what the body says.
 template <class Request>
 Request request_of(Routes::Call& call) {
@@ -167,6 +174,7 @@ void Routes::add_message_routes() {
         request.query.query_type = call.variable("query_type");
         const std::int64_t id =
             service_.query(std::move(request), call.done<QueryWorkflowResponse>());
+        call.exchange->park();
         call.exchange->on_gone([this, id] { service_.forget_poll(id); });
       });
   not_offered("POST", W + "/reset", "resetting a workflow");
@@ -247,6 +255,7 @@ void Routes::add_list_routes() {
 // A history's events are stored in the long form; people get the shorthand.
 void Routes::history(Call& call, GetWorkflowExecutionHistoryRequest request) {
   auto done = call.done<GetWorkflowExecutionHistoryResponse>();
+  const bool waits = may_wait(request);
   const std::int64_t id = service_.history(
       std::move(request),
       [done, form = call.form](service::Result<GetWorkflowExecutionHistoryResponse> result) {
@@ -257,6 +266,7 @@ void Routes::history(Call& call, GetWorkflowExecutionHistoryRequest request) {
         }
         done(std::move(result));
       });
+  if (waits) call.exchange->park();
   call.exchange->on_gone([this, id] { service_.forget_poll(id); });
 }
 
@@ -375,8 +385,10 @@ void Routes::waiting_rpc(const char* name, const std::string& summary,
   add("POST", std::string("/temporal.api.workflowservice.v1.WorkflowService/") + name,
       Doc(summary).takes<Request>().template answers<Response>(), [this, method](Call& call) {
         call.form = PayloadForm::long_form;
-        const std::int64_t id = (service_.*method)(call.body<Request>(), call.done<Response>());
-        call.exchange->park();
+        auto request = call.body<Request>();
+        const bool waits = may_wait(request);
+        const std::int64_t id = (service_.*method)(std::move(request), call.done<Response>());
+        if (waits) call.exchange->park();
         call.exchange->on_gone([this, id] { service_.forget_poll(id); });
       });
 }

@@ -198,6 +198,18 @@ void write_value(JsonWriter& writer, Count value) { append_number(value.value, w
 
 void write_value(JsonWriter& writer, const RawJson& value) { writer.out += value.text; }
 
+void read_value(JsonReader& reader, Sample& value) {
+  if (!reader.consume_null()) read_value(reader, value.value.emplace());
+}
+
+void write_value(JsonWriter& writer, const Sample& value) {
+  if (value.value) {
+    write_value(writer, *value.value);
+  } else {
+    writer.out += "null";
+  }
+}
+
 bool FieldReader::read(const JsonReader::Object& members) {
   const std::size_t at = find_field(codec_, members.key(), next_);
   if (at == no_field) return false;

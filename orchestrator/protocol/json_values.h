@@ -14,6 +14,7 @@
 #include "orchestrator/protocol/json_reader.h"
 #include "orchestrator/protocol/json_writer.h"
 #include "orchestrator/protocol/request.h"
+#include "orchestrator/protocol/server_history.h"
 
 namespace permit {
 
@@ -28,6 +29,7 @@ void read_value(JsonReader& reader, Bytes& value);
 void read_value(JsonReader& reader, Fence& value);
 void read_value(JsonReader& reader, Count& value);
 void read_value(JsonReader& reader, RawJson& value);
+void read_value(JsonReader& reader, Sample& value);
 void read_value(JsonReader& reader, Unsupported& value);
 void read_value(JsonReader& reader, Ignored& value);
 
@@ -42,6 +44,7 @@ void write_value(JsonWriter& writer, const Bytes& value);
 void write_value(JsonWriter& writer, Fence value);
 void write_value(JsonWriter& writer, Count value);
 void write_value(JsonWriter& writer, const RawJson& value);
+void write_value(JsonWriter& writer, const Sample& value);  // a number, or null
 
 // --- Structs ---
 

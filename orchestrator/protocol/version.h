@@ -4,5 +4,6 @@
 namespace permit {
 
 extern const char* const version;
+extern const char* const compiler;  // that this program was made with
 
 }  // namespace permit

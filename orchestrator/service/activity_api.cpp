@@ -86,11 +86,15 @@ Service::ActivityAction Service::fail_action(std::optional<Failure> failure,
     core::check_optional_name(identity, "identity", options_.limits);
     if (!failure) throw invalid_argument("FAILURE_MISSING", "failure is missing; it must be given");
     core::check_payloads(last_details, "lastHeartbeatDetails", options_.limits);
+    const event::ActivityTaskScheduled& scheduled =
+        run.activities.at(ref.scheduled_event_id).scheduled;
+    const Metrics::ActivityLabel label{scheduled.task_queue.name, scheduled.activity_type.name};
     change.step(run, [&](core::Transition& t) {
       if (last_details) core::heartbeat_activity(t, ref, last_details);
       core::fail_activity(t, ref, *failure, identity);
     });
     finish(change);
+    meter_.activity_failed(label, news_.tally);
     reply(done, EmptyResponse{});
   };
 }

@@ -68,6 +68,7 @@ Change::Touched& Change::touched(RunNumber number) {
     order_.push_back(number);
     entry->second.was_open = state.is_open();
     entry->second.had_activities = !state.activities.empty();
+    entry->second.was_due = core::next_due(state) != never;
   }
   return entry->second;
 }
@@ -83,6 +84,8 @@ void Change::record(core::RunState& state, core::Decision decision) {
   for (const std::int64_t id : decision.activities_offered)
     touched.activities_offered.push_back(id);
   for (const std::int64_t id : decision.activities_changed) touched.activities_changed.insert(id);
+  std::move(decision.activities_silent.begin(), decision.activities_silent.end(),
+            std::back_inserter(silent_));
   touched.task_offered = touched.task_offered || decision.workflow_task_offered;
 }
 
@@ -98,7 +101,9 @@ core::RunState& Change::start_run(NewRun new_run) {
   if (started.first_execution_run_id.empty()) started.first_execution_run_id = fresh->run_id;
   if (!started.root_workflow_execution) started.root_workflow_execution = fresh->execution();
   core::RunState& state = parts_.cache.insert(std::move(fresh));
-  touched(state.number).is_new = true;
+  Touched& touched = this->touched(state.number);
+  touched.is_new = true;
+  touched.was_due = false;
   started_[{state.namespace_, state.workflow_id}] = state.number;
   record(state, core::start(state, std::move(started), context_, limits()));
   return state;
@@ -173,9 +178,20 @@ void Change::finish(core::RunState& state) {
 // --- Handing out ---
 
 void Change::begin_workflow_task(core::RunState& state, const std::string& identity) {
+  const Duration waited = now() - state.workflow_task().scheduled_time;
   step(state, [&](core::Transition& t) {
     core::start_workflow_task(t, {identity, parts_.ids.nonce()}, limits());
   });
+  task_starts_.push_back({state.number, 0, waited, !claims_granted_.contains(state.number)});
+}
+
+void Change::begin_activity(core::RunState& state, std::int64_t scheduled_event_id,
+                            const std::string& identity) {
+  const Duration waited = now() - state.activities.at(scheduled_event_id).attempt.scheduled_time;
+  step(state, [&](core::Transition& t) {
+    core::start_activity(t, {scheduled_event_id}, identity, parts_.ids.nonce());
+  });
+  task_starts_.push_back({state.number, scheduled_event_id, waited, true});
 }
 
 void Change::hand_out(core::RunState& state) {
@@ -196,8 +212,8 @@ void Change::hand_out(core::RunState& state) {
 void Change::hand_out_workflow_task(core::RunState& state) {
   const auto claim = claims_.find(state.number);
   if (claim != claims_.end()) {
-    begin_workflow_task(state, claim->second);
     claims_granted_.insert(state.number);
+    begin_workflow_task(state, claim->second);
     return;
   }
   const Matching::QueueKey queue{TaskQueueType::workflow, core::task_queue_of(state)};
@@ -215,9 +231,7 @@ void Change::hand_out_activity(core::RunState& state, std::int64_t id) {
                                  state.activities.at(id).scheduled.task_queue.name};
   if (auto poller = parts_.matching.take_poller(queue)) {
     pollers_taken_.emplace_back(queue, *poller);
-    step(state, [&](core::Transition& t) {
-      core::start_activity(t, {id}, poller->identity, parts_.ids.nonce());
-    });
+    begin_activity(state, id, poller->identity);
     matches_.push_back({std::move(*poller), Offer{state.number, id}});
     return;
   }
@@ -238,9 +252,7 @@ bool Change::take(const Matching::QueueKey& queue, const Offer& offer,
   if (activity == state->activities.end() || activity->second.closed) return false;
   const core::ActivityAttempt& attempt = activity->second.attempt;
   if (attempt.waits_for_retry || is_set(attempt.started_time)) return false;
-  step(*state, [&](core::Transition& t) {
-    core::start_activity(t, {offer.scheduled_event_id}, identity, parts_.ids.nonce());
-  });
+  begin_activity(*state, offer.scheduled_event_id, identity);
   return true;
 }
 

@@ -104,12 +104,23 @@ class Change {
   bool has_started(RunNumber run) const { return touched_.at(run).is_new; }
   bool has_closed(RunNumber run) const;
   const std::vector<RunNumber>& late_releases() const { return late_releases_; }
+  // Tasks that workers got, and how long those had waited.
+  struct TaskStart {
+    RunNumber run;
+    std::int64_t scheduled_event_id = 0;  // of an activity; 0: the run's workflow task
+    Duration waited{};
+    bool polled = false;  // not as the answer to a completion
+  };
+  const std::vector<TaskStart>& task_starts() const { return task_starts_; }
+  const std::vector<core::SilentActivity>& silent_activities() const { return silent_; }
+  bool was_due(RunNumber run) const { return touched_.at(run).was_due; }
 
  private:
   struct Touched {
     bool is_new = false;
     bool was_open = false;
     bool had_activities = false;  // before this change, so there are rows of them
+    bool was_due = false;         // time would have done something to it
     std::vector<Event> events;
     bool task_offered = false;
     std::vector<std::int64_t> activities_offered;
@@ -124,6 +135,8 @@ class Change {
   void hand_out_workflow_task(core::RunState& state);
   void hand_out_activity(core::RunState& state, std::int64_t scheduled_event_id);
   void begin_workflow_task(core::RunState& state, const std::string& identity);
+  void begin_activity(core::RunState& state, std::int64_t scheduled_event_id,
+                      const std::string& identity);
   void write_history(core::RunState& state, const Touched& touched);
   void write_activities(const core::RunState& state, const Touched& touched);
 
@@ -156,6 +169,8 @@ class Change {
   std::vector<std::pair<Matching::QueueKey, Offer>> offers_made_;
   std::vector<std::function<void(store::Store&)>> extra_;
   std::vector<RunNumber> late_releases_;
+  std::vector<TaskStart> task_starts_;
+  std::vector<core::SilentActivity> silent_;
 };
 
 }  // namespace permit::service

@@ -119,7 +119,13 @@ StartWorkflowExecutionResponse Service::start_in(Change& change,
   if (latest != nullptr && is_repeated(*latest, request)) return start_response(*latest, true);
   core::RunState* open = latest != nullptr && latest->is_open() ? latest : nullptr;
   const bool is_permit = core::has_permit_prefix(request.workflow_id);
-  if (open != nullptr && is_permit) throw already_started(*open);
+  // A refused start comes to nothing, so the pools do not count it.
+  const auto conflict_with = [&](Error error) {
+    const auto permit = core::parse_permit_id(request.workflow_id);
+    if (permit) ++news_.tally.pools[permit->pool].conflicts;
+    return error;
+  };
+  if (open != nullptr && is_permit) throw conflict_with(already_started(*open));
   if (open != nullptr &&
       request.workflow_id_conflict_policy == WorkflowIdConflictPolicy::use_existing) {
     return start_response(*open, false);
@@ -129,7 +135,7 @@ StartWorkflowExecutionResponse Service::start_in(Change& change,
   NewRun run{request.namespace_, request.workflow_id, {}, started_from(request)};
   if (is_permit) {
     if (auto refusal = pools_.admit_plain(change, run)) {
-      throw Error(ErrorCode::already_exists, "PERMIT_REFUSED", refusal->message);
+      throw conflict_with(Error(ErrorCode::already_exists, "PERMIT_REFUSED", refusal->message));
     }
   } else if (!may_start(change, latest, reuse, conflict)) {
     throw already_started(*latest);

@@ -89,9 +89,11 @@ std::optional<std::chrono::steady_clock::time_point> Matching::next_deadline() c
 }
 
 void Matching::note_poll(const QueueKey& key, const std::string& identity, Time now,
-                         std::uint64_t connection) {
+                         std::uint64_t connection, const std::string& normal_name) {
   constexpr std::size_t identities_max = 1000;
-  auto& seen = queues_[key].seen;
+  Queue& queue = queues_[key];
+  queue.normal_name = normal_name;
+  auto& seen = queue.seen;
   if (seen.size() >= identities_max && !seen.contains(identity)) seen.erase(seen.begin());
   Queue::Seen& poller = seen[identity];
   poller.at = now;
@@ -100,6 +102,11 @@ void Matching::note_poll(const QueueKey& key, const std::string& identity, Time 
   if (polled.size() >= identities_max) return;
   polled.emplace(key, identity);
   poller.connections.insert(connection);
+}
+
+std::string Matching::normal_name(const QueueKey& key) const {
+  const auto queue = queues_.find(key);
+  return queue == queues_.end() ? "" : queue->second.normal_name;
 }
 
 void Matching::forget_polls(const QueueKey& key, Time now) {

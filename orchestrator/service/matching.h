@@ -71,9 +71,9 @@ class Matching {
   std::optional<std::chrono::steady_clock::time_point> next_deadline() const;
 
   // Remembers that somebody polls here, for describe, sticky fall-back and alerts. `connection`: by
-  // which the poll came; 0: none.
+  // which the poll came; 0: none. A sticky queue's poller says of which queue it is.
   void note_poll(const QueueKey& key, const std::string& identity, Time now,
-                 std::uint64_t connection = 0);
+                 std::uint64_t connection = 0, const std::string& normal_name = "");
   // The queue's worker has left: nobody has polled here.
   void forget_polls(const QueueKey& key, Time now);
   // A poller that has no other connection counts as polling no more if its peer ended this one. If
@@ -86,6 +86,8 @@ class Matching {
   // Drops queues that hold nothing and where nobody has polled since then.
   void forget_idle(Time since);
   bool polled_since(const QueueKey& key, Time since) const;
+  // Of a sticky queue, if a poller has said it; else empty.
+  std::string normal_name(const QueueKey& key) const;
   std::vector<std::pair<std::string, Time>> pollers(const QueueKey& key, Time since) const;
 
   std::vector<QueueKey> queues() const;
@@ -110,6 +112,7 @@ class Matching {
     Time left{};                       // when the last of them was forgotten
     RateMeter added;
     RateMeter dispatched;
+    std::string normal_name;
   };
   struct Place {
     Queue* queue = nullptr;

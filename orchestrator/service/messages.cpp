@@ -75,6 +75,7 @@ void Change::deliver(core::StartChild& message) {
   NewRun child{namespace_, c.workflow_id, {}, started_by(message, namespace_)};
   if (core::has_permit_prefix(c.workflow_id)) {
     if (auto refusal = parts_.pools.admit_plain(*this, child)) {
+      parts_.pools.note_conflict(core::parse_permit_id(c.workflow_id)->pool);
       tell(message.parent, start_failed(message, std::move(refusal)));
       return;
     }

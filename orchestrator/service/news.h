@@ -1,10 +1,12 @@
 // What the batch at hand brings about, for those who only watch: the event stream, metrics, logs.
 // Collected while its changes are written, told after the commit, forgotten if it fails. Numbers
-// and names only: whoever is told looks at the state.
+// and names only: whoever is told looks at the state. But for what leaves no trace in it, which is
+// counted here: the tally.
 #pragma once
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -25,6 +27,28 @@ struct PoolNews {
   std::vector<Act> acts{};
 };
 
+struct TaskQueueSeries;
+
+struct PoolTally {
+  std::int32_t conflicts = 0;  // who asked and got nothing at once
+  std::int32_t timeouts = 0;   // waits that ran out
+};
+
+struct Tally {
+  // A worker got a task.
+  struct TaskStart {
+    TaskQueueSeries* series = nullptr;
+    Duration waited{};
+  };
+
+  std::map<PoolName, PoolTally> pools;
+  std::vector<TaskStart> task_starts;
+  std::vector<std::int64_t*> counters;  // of the metrics; one up, each time
+  std::vector<Duration> timer_lags;     // fired minus due
+  std::vector<Duration> lease_lags;
+  std::int64_t runs_due = 0;  // so many more
+};
+
 struct News {
   std::vector<RunNumber> started;
   std::vector<RunNumber> closed;
@@ -33,7 +57,9 @@ struct News {
   std::map<PoolName, PoolNews> pools;
   // Of those that started or closed by a request with a trace.
   std::map<RunNumber, std::shared_ptr<const TraceContext>> traces;
+  Tally tally;
 
+  // But for the tally.
   bool empty() const {
     return started.empty() && closed.empty() && permits.empty() && pools.empty();
   }

@@ -302,9 +302,10 @@ AcquireResponse Service::acquire_response(const Waiter& ticket, const PoolName& 
   return response;
 }
 
-std::int64_t Service::acquire(AcquireRequest request, Done<AcquireResponse> done) {
+std::int64_t Service::acquire(AcquireRequest request, Done<AcquireResponse> done,
+                              std::function<void()> on_wait) {
   const std::int64_t id = ++last_wait_id_;
-  submit(done, [this, id, request = std::move(request), done] {
+  submit(done, [this, id, request = std::move(request), done, on_wait = std::move(on_wait)] {
     if (gone_early_.contains(id)) return;  // nobody would know of the grant
     check_namespace(request.namespace_);
     core::check_optional_name(request.holder, "holder", options_.limits);
@@ -326,6 +327,7 @@ std::int64_t Service::acquire(AcquireRequest request, Done<AcquireResponse> done
       return;
     }
     pools_.caller_waits(ticket_id);
+    if (on_wait) on_wait();
     acquire_waits_.emplace(id, AcquireWait{ticket_id, request.pool, request.request_id, done,
                                            SteadyClock::now() + wait});
   });

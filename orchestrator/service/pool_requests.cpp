@@ -6,6 +6,7 @@
 #include "orchestrator/protocol/error.h"
 #include "orchestrator/protocol/json.h"
 #include "orchestrator/protocol/nearest.h"
+#include "orchestrator/protocol/time_text.h"
 #include "orchestrator/service/pools.h"
 
 namespace permit::service {
@@ -98,7 +99,9 @@ Waiter& Pools::acquire(Change& change, const AcquireRequest& request) {
   pool_of_waiter_[id] = pool.name;
   save(change, pool, pool.line.insert(std::move(waiter)));
   serve(change, pool);
-  return *ticket(request.pool, request.request_id);
+  Waiter& made = *ticket(request.pool, request.request_id);
+  if (made.granted.empty()) note_conflict(pool.name);
+  return made;
 }
 
 void Pools::caller_waits(std::int64_t ticket) {
@@ -297,6 +300,24 @@ void Pools::drain(Change& change, const DrainRequest& request, Drain drain) {
   what += request.slot.empty() ? "the pool" : "slot " + request.slot.value;
   record(change, pool, {{}, std::move(what), request.identity, request.reason});
   save(change, pool);
+  serve(change, pool);
+}
+
+void Pools::remove_waiter(Change& change, std::int64_t id) {
+  load();
+  if (const Sleeper* sleeper = find_sleeper(id)) {
+    throw failed_precondition(
+        "WAITER_BACKING_OFF",
+        "waiter " + std::to_string(id) + " is not in the line: it was refused, and asks again by " +
+            "itself at " + format_time(sleeper->until) + "; cancel workflow " +
+            sleeper->execution.workflow_id.value + " to stop it");
+  }
+  const auto [of, found] = this->waiter(id);
+  const Waiter waiter = *found;
+  Pool& pool = this->pool(of->name);
+  drop(change, pool, id);
+  refuse(change, waiter,
+         PermitFailure{PermitFailureKind::canceled, "removed from the line by an operator"});
   serve(change, pool);
 }
 

@@ -229,6 +229,10 @@ void Pools::fire_due(Change& change) {
     Pool& pool = this->pool(name);
     for (const std::int64_t id : pool.line.expired(change.now())) {
       const Waiter waiter = *pool.line.find(id);
+      const Duration patience = waiter.request.wait_timeout;
+      if (patience.count() > 0 && waiter.since + patience <= change.now()) {
+        ++tallies_[name].timeouts;  // else its callers have gone
+      }
       drop(change, pool, id);
       refuse(change, waiter,
              PermitFailure{PermitFailureKind::wait_timed_out,

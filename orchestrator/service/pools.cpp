@@ -8,7 +8,6 @@
 #include "orchestrator/protocol/ensure.h"
 #include "orchestrator/protocol/error.h"
 #include "orchestrator/protocol/json_codec.h"
-#include "orchestrator/protocol/time_text.h"
 
 namespace permit {
 PERMIT_JSON(service::PoolSettings)
@@ -86,6 +85,7 @@ void Pools::forget() {
   woken_in_.clear();
   settled_.clear();
   news_.clear();
+  tallies_.clear();
 }
 
 void Pools::start_over(Time now) {
@@ -254,6 +254,7 @@ void Pools::request(Change& change, const core::StartChild& message) {
   serve(change, pool);
   Waiter* still = pool.line.find(id);
   if (still == nullptr) return;
+  note_conflict(pool.name);
   if (request.wait) {
     save(change, pool, *still);
     schedule(pool);
@@ -533,24 +534,6 @@ void Pools::withdraw(Change& change, RunNumber run, std::int64_t initiated_event
   drop(change, pool, waiter.id);
   refuse(change, waiter,
          failure(PermitFailureKind::canceled, "the request was withdrawn while it waited"));
-  serve(change, pool);
-}
-
-void Pools::remove_waiter(Change& change, std::int64_t id) {
-  load();
-  if (const Sleeper* sleeper = find_sleeper(id)) {
-    throw failed_precondition(
-        "WAITER_BACKING_OFF",
-        "waiter " + std::to_string(id) + " is not in the line: it was refused, and asks again by " +
-            "itself at " + format_time(sleeper->until) + "; cancel workflow " +
-            sleeper->execution.workflow_id.value + " to stop it");
-  }
-  const auto [of, found] = this->waiter(id);
-  const Waiter waiter = *found;
-  Pool& pool = this->pool(of->name);
-  drop(change, pool, id);
-  refuse(change, waiter,
-         failure(PermitFailureKind::canceled, "removed from the line by an operator"));
   serve(change, pool);
 }
 

@@ -77,6 +77,8 @@ class Pools {
 
   // --- From runs, by message ---
   void request(Change& change, const core::StartChild& message);
+  // Somebody asked and got nothing at once.
+  void note_conflict(const PoolName& name) { ++tallies_[name].conflicts; }
   // A stock SDK's plain start of permit:<pool>:<slot>. Fills in the grant, or says why not.
   std::optional<PermitFailure> admit_plain(Change& change, NewRun& run);
   void granted_plain(Change& change, const core::RunState& permit);
@@ -136,6 +138,7 @@ class Pools {
   std::vector<Settled> take_settled();
   // Which pools have changed since the last call, and in what.
   std::map<PoolName, PoolNews> take_news() { return std::exchange(news_, {}); }
+  std::map<PoolName, PoolTally> take_tallies() { return std::exchange(tallies_, {}); }
 
   // After a failed change, if it touched pools.
   void forget();
@@ -199,6 +202,7 @@ class Pools {
   std::map<RunNumber, std::set<PoolName>> woken_in_;  // pools that may have it in `woken`
   std::vector<Settled> settled_;
   std::map<PoolName, PoolNews> news_;
+  std::map<PoolName, PoolTally> tallies_;
   struct Callers {
     int waiting = 0;
     Time left{};  // when the last one did

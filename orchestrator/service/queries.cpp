@@ -59,7 +59,7 @@ void Service::hand_out_queries(const core::RunState& run) {
     if (const auto poller = matching_.take_poller(queue)) {
       const auto poll = workflow_polls_.extract(poller->id);
       ENSURE(!poll.empty());
-      reply(poll.mapped(), query_task_for(run, id));
+      reply(poll.mapped().done, query_task_for(run, id));
     } else {
       matching_.offer(queue, Offer{run.number, 0, id, now_});
     }
@@ -94,6 +94,9 @@ void Service::offer_queries_again(const Error& error) {
 PollWorkflowTaskQueueResponse Service::query_task_for(const core::RunState& run, std::int64_t id) {
   QueryWait& wait = query_waits_.at(id);
   if (wait.nonce == 0) wait.nonce = ids_.nonce();
+  news_.tally.counters.push_back(
+      &meter_.metrics.queues.of({TaskQueueType::workflow, run.started.task_queue.name})
+           .polls_served);
   PollWorkflowTaskQueueResponse response;
   response.task_token = encode({TaskToken::Kind::query, run.number, id, 1, wait.nonce});
   response.workflow_execution = run.execution();

@@ -75,7 +75,8 @@ void Reads::enqueue(Job job) {
 
 template <class T>
 void Reads::submit(Done<T> done, std::function<T(store::Reader&)> read) {
-  enqueue([done = std::move(done), read = std::move(read), &log = log_](store::Reader& reader) {
+  enqueue([this, done = std::move(done), read = std::move(read)](store::Reader& reader) {
+    const auto began = std::chrono::steady_clock::now();
     Result<T> result = Error(ErrorCode::internal, "INTERNAL", "Internal error");
     std::string bug;
     try {
@@ -85,13 +86,17 @@ void Reads::submit(Done<T> done, std::function<T(store::Reader&)> read) {
     } catch (const std::exception& exception) {
       bug = exception.what();
     }
-    return [done, result = std::move(result), bug = std::move(bug), &log] {
+    const auto took =
+        std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - began);
+    return [this, done, result = std::move(result), bug = std::move(bug), took] {
+      latency_.observe(took);
       if (!bug.empty()) {
+        ++failures_;
         LogLine line;
         line.level = LogLine::Level::error;
         line.event = "read_failed";
         line.error = bug;
-        log.write(line);
+        log_.write(line);
       }
       done(result);
     };

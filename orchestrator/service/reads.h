@@ -32,6 +32,10 @@ class Reads {
                   Done<CountWorkflowExecutionsResponse> done);
   void list_permits(ListPermitsRequest request, Done<ListPermitsResponse> done);
 
+  // How long the answers took to read, and how many reads failed by no fault of who asked.
+  const Histogram<histogram_bounds::store>& latency() const { return latency_; }
+  std::int64_t failures() const { return failures_; }
+
  private:
   using Job = std::function<std::function<void()>(store::Reader&)>;
 
@@ -42,6 +46,8 @@ class Reads {
 
   const Post post_;
   Log& log_;
+  Histogram<histogram_bounds::store> latency_;  // these two are the engine thread's
+  std::int64_t failures_ = 0;
   std::optional<store::Reader> inline_;  // for a database in memory
 
   std::mutex mutex_;  // guards the next two

@@ -34,6 +34,13 @@ std::unique_ptr<Log> log_to_cerr() {
                                [](std::string_view lines) { std::cerr << lines; });
 }
 
+// Or the server has ended the permit without it.
+bool lease_has_fired(const core::RunState& permit) {
+  if (permit.lease_timer_fired || !permit.is_open()) return true;
+  const auto timer = permit.timers.find("lease");
+  return timer != permit.timers.end() && timer->second.fired;
+}
+
 std::uint64_t seed_of(const Options& options) {
   return options.seed != 0 ? options.seed : random_seed();
 }
@@ -51,6 +58,7 @@ Service::Service(store::Store& store, Clock& clock, Options options)
       cache_(store, options_.cache_bytes_max),
       pools_(store, seed_of(options_)),
       parts_{store_, cache_, matching_, pools_, ids_, options_.limits},
+      meter_(parts_),
       journal_(store_.counters().commit_seq) {
   if (options_.token_secret.empty()) {
     options_.token_secret = std::to_string(random_seed()) + std::to_string(random_seed());
@@ -61,6 +69,7 @@ Service::Service(store::Store& store, Clock& clock, Options options)
   load_offers();
   pools_.start_over(now_);
   load_recent_holds();
+  meter_.load(now_);
 }
 
 Service::~Service() = default;
@@ -89,7 +98,7 @@ bool Service::run_batch() {
     const bool writes = store_.in_batch();
     commit_batch();
     if (writes) {
-      batch_sizes_.note(taken);
+      meter_.metrics.batch_sizes.note(taken);
       note_disk(false);
     }
   } catch (const store::DiskFull&) {
@@ -158,7 +167,14 @@ void Service::run_job(Job& job) {
 }
 
 void Service::commit_batch() {
-  if (store_.in_batch()) store_.commit(now_);
+  if (store_.in_batch()) {
+    const auto began = std::chrono::steady_clock::now();
+    store_.commit(now_);
+    const auto took =
+        std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - began);
+    meter_.metrics.commit_latency.observe(took);
+    meter_.metrics.totals.commit_latency.observe(took);
+  }
   tell_news();
   log_->flush();  // before the answers: what was acknowledged has its line
   const std::vector<std::unique_ptr<Reply>> replies = std::move(replies_);
@@ -170,6 +186,7 @@ void Service::commit_batch() {
 // Nothing of the batch is on disk: memory goes back to what is, and everybody is told. Who only
 // looked looks again, now at what is on disk.
 void Service::fail_batch(const Error& error) {
+  ++meter_.metrics.commits_failed;
   recover();
   drop_lost_acquire_waits(error);
   drop_lost_history_waits(error);
@@ -250,9 +267,14 @@ void Service::fire_due_of(RunNumber number) {
     Change change(parts_, now_);
     core::RunState& run = change.run(number);
     // An earlier run of this slice may have dealt with it.
-    if (core::next_due(run) > now_) return;
+    const Time due = core::next_due(run);
+    if (due > now_) return;
+    const Time deadline = run.volatile_state.permit_deadline;
+    const bool lease_ends = run.is_managed_permit() && deadline <= now_ && !run.lease_timer_fired;
     change.step(run, [](core::Transition& t) { core::fire_due(t); });
     finish(change);
+    news_.tally.timer_lags.push_back(now_ - due);
+    if (lease_ends && lease_has_fired(run)) news_.tally.lease_lags.push_back(now_ - deadline);
   } catch (const std::logic_error& bug) {
     if (writing_) throw BatchSpoiled(bug.what());
     // One broken run must not stop the clock for all others.
@@ -298,7 +320,9 @@ void Service::finish(Change& change) {
   for (const RunNumber number : change.touched_runs()) {
     const core::RunState& run = change.run(number);
     if (options_.check_every_batch) unchecked_.insert(number);
-    horizon_ = std::min(horizon_, core::next_due(run));
+    const Time due = core::next_due(run);
+    horizon_ = std::min(horizon_, due);
+    news_.tally.runs_due += (due != never ? 1 : 0) - (change.was_due(number) ? 1 : 0);
     if (run.task_started()) {
       started_tasks_.insert(number);
     } else {
@@ -337,6 +361,7 @@ std::optional<WorkflowExecution> Service::busy_workflow_task() {
 void Service::check_everything() {
   check_against_store(store_, cache_, pools_);
   check_tickets();
+  meter_.check();
 }
 
 }  // namespace permit::service

@@ -18,12 +18,12 @@
 #include "orchestrator/protocol/request.h"
 #include "orchestrator/protocol/server_info.h"
 #include "orchestrator/protocol/stream.h"
-#include "orchestrator/service/batch_sizes.h"
 #include "orchestrator/service/change.h"
 #include "orchestrator/service/clock.h"
 #include "orchestrator/service/identifiers.h"
 #include "orchestrator/service/job.h"
 #include "orchestrator/service/journal.h"
+#include "orchestrator/service/meter.h"
 #include "orchestrator/service/pools.h"
 #include "orchestrator/service/recent_holds.h"
 #include "orchestrator/service/workers.h"
@@ -118,7 +118,9 @@ class Service {
   void list_waiters(PoolRequest request, Done<ListWaitersResponse> done);
   void why(WaiterRequest request, Done<WhyResponse> done);
   void remove_waiter(RemoveWaiterRequest request, Done<EmptyResponse> done);
-  std::int64_t acquire(AcquireRequest request, Done<AcquireResponse> done);
+  // `on_wait` is called if it stands in line, and its answer comes later.
+  std::int64_t acquire(AcquireRequest request, Done<AcquireResponse> done,
+                       std::function<void()> on_wait = {});
   void renew(HolderRequest request, Done<RenewResponse> done);
   void release(HolderRequest request, Done<PermitInfo> done);
   void force_release(ForceReleaseRequest request, Done<PermitInfo> done);
@@ -167,8 +169,13 @@ class Service {
   // Compares everything in memory with the database; throws InvariantViolated.
   void check_everything();
 
+  // --- Metrics; between batches, like watching ---
+  Meter& meter() { return meter_; }
+  std::vector<QueueGauges> queue_gauges();
   std::size_t runs_cached() const { return cache_.size(); }
-  const BatchSizes& batch_sizes() const { return batch_sizes_; }
+  std::size_t run_bytes_cached() const { return cache_.bytes(); }
+  std::int64_t store_bytes() const { return store_.bytes(); }
+  std::int64_t wal_bytes() const { return store_.wal_bytes(); }
 
  private:
   struct HistoryWait {
@@ -180,6 +187,11 @@ class Service {
   struct Read {
     std::unique_ptr<Job> job;
     std::size_t reply = 0;  // its place in replies_
+  };
+  template <class Response>
+  struct ParkedPoll {
+    Done<Response> done;
+    TaskQueueSeries* queue;
   };
   struct AcquireWait {
     std::int64_t ticket = 0;
@@ -292,6 +304,7 @@ class Service {
   TaskQueueInfo queue_info(const Matching::QueueKey& queue);
   bool stands(const Matching::QueueKey& queue, const Offer& offer);
   std::optional<Time> unserved_since(const Matching::QueueKey& queue);
+  std::string normal_queue(const Matching::QueueKey& key, const std::optional<Offer>& oldest);
   void add_queue_alerts(std::vector<Alert>& alerts);
   void add_pool_alerts(const Pools::Pool& pool, std::vector<Alert>& alerts);
   std::string token_for(std::int64_t ticket, const std::string& request_id) const;
@@ -309,6 +322,7 @@ class Service {
   Workers workers_;
   Pools pools_;
   Parts parts_;
+  Meter meter_;
 
   Time now_{};
   Time horizon_{};  // no run is due before this
@@ -316,7 +330,6 @@ class Service {
   PoolName trimmed_last_;
   Time retry_at_{};       // after a failed commit, time's work waits this long
   bool writing_ = false;  // a change's rows are going into the batch
-  BatchSizes batch_sizes_;
   bool disk_is_full_ = false;                     // so said the last write
   Caller caller_;                                 // of the calls that are made now
   std::shared_ptr<const TraceContext> deciding_;  // trace of the request that is being decided
@@ -331,8 +344,8 @@ class Service {
   std::set<RunNumber> stuck_;          // broken by a bug; time passes them by until a restart
   std::set<RunNumber> started_tasks_;  // runs whose workflow task a worker has
   std::set<std::int64_t> gone_early_;  // forgotten before their request was decided
-  std::unordered_map<std::int64_t, Done<PollWorkflowTaskQueueResponse>> workflow_polls_;
-  std::unordered_map<std::int64_t, Done<PollActivityTaskQueueResponse>> activity_polls_;
+  std::unordered_map<std::int64_t, ParkedPoll<PollWorkflowTaskQueueResponse>> workflow_polls_;
+  std::unordered_map<std::int64_t, ParkedPoll<PollActivityTaskQueueResponse>> activity_polls_;
   std::map<std::int64_t, HistoryWait> history_waits_;
   std::multimap<RunNumber, std::int64_t> history_waits_by_run_;
   std::map<std::int64_t, AcquireWait> acquire_waits_;

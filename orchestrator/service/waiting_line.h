@@ -68,6 +68,10 @@ class WaitingLine {
   Waiter* find_by_run(std::int64_t run, std::int64_t initiated_event_id);
   std::size_t size() const { return by_key_.size(); }
   bool empty() const { return by_key_.empty(); }
+  // Who has waited longest; nullptr: nobody waits.
+  const Waiter* oldest() const {
+    return by_id_.empty() ? nullptr : &by_key_.at(by_id_.begin()->second);
+  }
   // 1 for the next; 0 if it is not there.
   std::int32_t position(std::int64_t id) const;
 

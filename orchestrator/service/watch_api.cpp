@@ -66,6 +66,7 @@ void Service::collect_news(const Change& change) {
     news_.permits.insert(number);
     news_.late_releases.push_back(number);
   }
+  meter_.collect(change, news_.tally);
   for (const auto& [pool, what] : pools_.take_news()) {
     PoolNews& news = news_.pools[pool];
     news.settings = news.settings || what.settings;
@@ -94,8 +95,9 @@ void Service::note_permits_of(const core::RunState& holder) {
 }
 
 void Service::tell_news() {
-  if (news_.empty()) return;
   const News news = std::exchange(news_, {});
+  meter_.count(news);
+  if (news.empty()) return;
   remember_holds(news);
   journal_.note(news, store_.counters().commit_seq);
   log_news(*log_, news, cache_, now_);

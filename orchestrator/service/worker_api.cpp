@@ -46,7 +46,9 @@ std::int64_t Service::poll_workflow_task(PollWorkflowTaskQueueRequest request,
     check_poll(request.namespace_, request.task_queue, request.identity, options_.limits);
     if (gone_early_.contains(id)) return;
     const Matching::QueueKey queue{TaskQueueType::workflow, request.task_queue.name};
-    matching_.note_poll(queue, request.identity, now_, connection);
+    const bool sticky = request.task_queue.kind == TaskQueueKind::sticky;
+    const std::string normal = sticky ? request.task_queue.normal_name : "";
+    matching_.note_poll(queue, request.identity, now_, connection, normal);
     while (const auto offer = matching_.take_offer(queue)) {
       if (offer->query != 0) {
         auto task = take_query(*offer);
@@ -66,7 +68,8 @@ std::int64_t Service::poll_workflow_task(PollWorkflowTaskQueueRequest request,
     }
     matching_.park(
         queue, {id, request.identity, poll_deadline(request.poll_wait, options_.poll_wait_max)});
-    workflow_polls_.emplace(id, done);
+    const std::string& label = normal.empty() ? queue.name : normal;
+    workflow_polls_.emplace(id, ParkedPoll{done, &meter_.metrics.queues.of({queue.type, label})});
   });
   return id;
 }
@@ -92,7 +95,8 @@ std::int64_t Service::poll_activity_task(PollActivityTaskQueueRequest request,
     }
     matching_.park(
         queue, {id, request.identity, poll_deadline(request.poll_wait, options_.poll_wait_max)});
-    activity_polls_.emplace(id, done);
+    activity_polls_.emplace(id,
+                            ParkedPoll{done, &meter_.metrics.queues.of({queue.type, queue.name})});
   });
   return id;
 }
@@ -105,12 +109,12 @@ void Service::answer_matches(const Change& change) {
       PollWorkflowTaskQueueResponse task = task_for(*run);
       const auto poll = workflow_polls_.extract(match.poller.id);
       ENSURE(!poll.empty());
-      reply(poll.mapped(), std::move(task));
+      reply(poll.mapped().done, std::move(task));
     } else {
       PollActivityTaskQueueResponse task = activity_for(*run, match.offer.scheduled_event_id);
       const auto poll = activity_polls_.extract(match.poller.id);
       ENSURE(!poll.empty());
-      reply(poll.mapped(), std::move(task));
+      reply(poll.mapped().done, std::move(task));
     }
   }
 }
@@ -153,17 +157,19 @@ std::optional<SteadyClock::time_point> Service::next_poll_deadline() const {
 // meanwhile, or was about to get it, would not see it. They poll again.
 void Service::refuse_polls(const Error& error) {
   matching_.take_all_pollers();
-  for (const auto& [id, poll] : std::exchange(workflow_polls_, {})) refuse(poll, error);
-  for (const auto& [id, poll] : std::exchange(activity_polls_, {})) refuse(poll, error);
+  for (const auto& [id, poll] : std::exchange(workflow_polls_, {})) refuse(poll.done, error);
+  for (const auto& [id, poll] : std::exchange(activity_polls_, {})) refuse(poll.done, error);
 }
 
 // With nothing: their wait is over.
 void Service::answer_polls(const std::vector<Poller>& pollers) {
   for (const Poller& poller : pollers) {
     if (const auto poll = workflow_polls_.extract(poller.id)) {
-      poll.mapped()(PollWorkflowTaskQueueResponse{});
+      ++poll.mapped().queue->polls_timed_out;
+      poll.mapped().done(PollWorkflowTaskQueueResponse{});
     } else if (const auto activity = activity_polls_.extract(poller.id)) {
-      activity.mapped()(PollActivityTaskQueueResponse{});
+      ++activity.mapped().queue->polls_timed_out;
+      activity.mapped().done(PollActivityTaskQueueResponse{});
     }
   }
 }
@@ -318,6 +324,7 @@ void Service::reject_completion(const RespondWorkflowTaskCompletedRequest& reque
       });
       finish(change);
     }
+    meter_.task_failed(run, rejected.cause, news_.tally);
   }
   throw invalid_argument("COMMAND_REJECTED",
                          unhandled ? "UnhandledCommand" : cause + ": " + rejected.message);
@@ -372,6 +379,7 @@ void Service::fail_workflow_task(RespondWorkflowTaskFailedRequest request,
     });
     change.send(core::TaskClosed{number});
     finish(change);
+    meter_.task_failed(change.run(number), request.cause, news_.tally);
     reply(done, EmptyResponse{});
   });
 }

@@ -1,5 +1,7 @@
 #include "orchestrator/store/store.h"
 
+#include <filesystem>
+
 #include "orchestrator/protocol/ensure.h"
 #include "orchestrator/store/disk_space.h"
 #include "orchestrator/store/schema_sql.h"
@@ -19,6 +21,13 @@ std::optional<std::int64_t> optional_us(Time time) {
 std::optional<std::int64_t> ended_outcome(const RunRow& row) {
   if (row.outcome == Outcome::unspecified) return std::nullopt;
   return static_cast<std::int64_t>(row.outcome);
+}
+
+// 0 if there is none.
+std::int64_t file_bytes(const std::string& path) {
+  std::error_code missing;
+  const auto bytes = std::filesystem::file_size(path, missing);
+  return missing ? 0 : static_cast<std::int64_t>(bytes);
 }
 
 Database::Options with_version(Database::Options options) {
@@ -83,12 +92,25 @@ struct Store::Statements {
   Statement open_permits{database,
                          "SELECT number FROM runs INDEXED BY runs_permits_open "
                          "WHERE pool IS NOT NULL AND status = 1"};
+  Statement open_permits_by_pool{database,
+                                 "SELECT pool, number, start_time FROM runs "
+                                 "INDEXED BY runs_permits_open "
+                                 "WHERE pool IS NOT NULL AND status = 1"};
+  Statement due_run_count{database,
+                          "SELECT count(*) FROM runs INDEXED BY runs_due "
+                          "WHERE next_due IS NOT NULL"};
   Statement open_run_count{database,
                            "SELECT count(*) FROM runs INDEXED BY runs_open WHERE status = 1"};
 
+  Statement memory_bytes{database,
+                         "SELECT page_count * page_size "
+                         "FROM pragma_page_count, pragma_page_size"};
   Statement hold_counts{database,
                         "SELECT outcome, cause, sum(holds) FROM hold_counts WHERE pool = ? "
                         "GROUP BY outcome, cause ORDER BY outcome, cause"};
+  Statement all_hold_counts{database,
+                            "SELECT pool, outcome, cause, sum(holds) FROM hold_counts "
+                            "GROUP BY pool, outcome, cause ORDER BY pool, outcome, cause"};
 
   Statement insert_run{database, "INSERT INTO runs (" RUN_COLUMNS
                                  ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
@@ -307,17 +329,48 @@ std::vector<RunNumber> Store::open_permits() {
   return runs;
 }
 
+std::vector<Store::OpenPermit> Store::open_permits_by_pool() {
+  std::vector<OpenPermit> permits;
+  for (auto row = sql_->open_permits_by_pool.bind(); row.step();) {
+    permits.push_back({PoolName(row.text(0)), RunNumber{row.i64(1)}, from_us(row.i64(2))});
+  }
+  return permits;
+}
+
+std::int64_t Store::due_run_count() {
+  auto row = sql_->due_run_count.bind();
+  ENSURE(row.step());
+  return row.i64(0);
+}
+
 std::int64_t Store::open_run_count() {
   auto row = sql_->open_run_count.bind();
   ENSURE(row.step());
   return row.i64(0);
 }
 
+std::int64_t Store::bytes() {
+  if (!file_.empty()) return file_bytes(file_);
+  auto row = sql_->memory_bytes.bind();
+  return row.step() ? row.i64(0) : 0;
+}
+
+std::int64_t Store::wal_bytes() const { return file_.empty() ? 0 : file_bytes(file_ + "-wal"); }
+
 std::vector<OutcomeCount> Store::hold_counts(const PoolName& pool) {
   std::vector<OutcomeCount> counts;
   for (auto row = sql_->hold_counts.bind(pool.value); row.step();) {
     counts.push_back(
         {static_cast<Outcome>(row.i32(0)), std::string(row.text(1)), Count{row.i64(2)}});
+  }
+  return counts;
+}
+
+std::map<PoolName, std::vector<OutcomeCount>> Store::hold_counts() {
+  std::map<PoolName, std::vector<OutcomeCount>> counts;
+  for (auto row = sql_->all_hold_counts.bind(); row.step();) {
+    counts[PoolName(row.text(0))].push_back(
+        {static_cast<Outcome>(row.i32(1)), std::string(row.text(2)), Count{row.i64(3)}});
   }
   return counts;
 }

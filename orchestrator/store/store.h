@@ -111,9 +111,21 @@ class Store {
   std::map<PoolName, std::string> pools();
   std::vector<WaiterRow> waiters();
   std::vector<RunNumber> open_permits();
+  // Which permits are open, and since when.
+  struct OpenPermit {
+    PoolName pool;
+    RunNumber run;
+    Time since{};
+  };
+  std::vector<OpenPermit> open_permits_by_pool();
   std::int64_t open_run_count();
+  std::int64_t due_run_count();  // that time will do something to
   // Of all time: how the pool's holds have ended, and with an unspecified outcome how many began.
   std::vector<OutcomeCount> hold_counts(const PoolName& pool);
+  std::map<PoolName, std::vector<OutcomeCount>> hold_counts();
+  // Of the file and of its log; of memory if there is no file.
+  std::int64_t bytes();
+  std::int64_t wal_bytes() const;
 
   // --- Writing ---
   void begin();

@@ -1,7 +1,7 @@
 # What `cmake --install` puts where, in three components, which scripts/packaging/deb.cmake makes
 # packages of:
 #   permit   the command, its man pages and completions, the systemd units, the server's example
-#            configuration
+#            configuration, alerts and a dashboard
 #   dev      the C++ libraries and headers, for find_package(permit) and pkg-config
 #   python   the Python client
 include(GNUInstallDirs)
@@ -15,6 +15,8 @@ set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON)
 install(TARGETS permit COMPONENT permit)
 configure_file(${packaging}/install_rest.cmake.in generated/install_rest.cmake @ONLY)
 install(SCRIPT ${CMAKE_BINARY_DIR}/generated/install_rest.cmake COMPONENT permit)
+install(FILES scripts/monitoring/permit.rules.yml scripts/monitoring/dashboard.json
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/permit/monitoring COMPONENT permit)
 
 # --- The libraries. Headers are included as in this tree: "permits/semaphore.h". ---
 

@@ -53,7 +53,7 @@ python=$scratch/1/python3-permit_$version-1_all.deb
 unit=usr/lib/systemd/system
 contains "$permit" usr/bin/permit etc/permit/server.toml "$unit/permit.service" \
   "$unit/permit-worker@.service" usr/share/doc/permit/copyright usr/share/man/man1/permit.1.gz \
-  usr/share/bash-completion/completions/permit
+  usr/share/bash-completion/completions/permit usr/share/permit/monitoring/permit.rules.yml
 contains "$dev" usr/include/permit/permits/semaphore.h usr/lib/cmake/permit/permitConfig.cmake
 contains "$python" usr/lib/python3/dist-packages/permit.py
 [[ $(dpkg-deb --field "$permit" Depends) == *libsqlite3-0*libstdc++6* ]] || fail "no dependencies"
