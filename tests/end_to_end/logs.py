@@ -4,6 +4,7 @@ name breaks one, and nobody who does not read it holds up the server."""
 
 import json
 import os
+import pathlib
 import pty
 import re
 import select
@@ -453,6 +454,28 @@ def slow_answers_get_a_line_and_waiting_is_not_slow():
         check(not any("Poll" in line["path"] for line in events(server, "request_slow")), "a poll")
 
 
+def the_server_says_what_it_is_and_keeps_its_secret():
+    database = directory() / "secret.db"
+    with Server(database, "--retention", "90m") as server:
+        client = server.client()
+        client.set_pool("gpu", capacity=2)
+        client.acquire("gpu", "a", holder="a")
+        status, _, text = client.raw("GET", "/api/v1/server")
+        said = json.loads(text)
+        check(status == 200 and said["pid"] == server.process.pid and said["ready"], said)
+        check(said["held"] == 1 and said["store"] == str(database) and said["storeBytes"] > 0, said)
+        check(said["version"] and said["compiler"] and said["host"] and said["startTime"], said)
+        settings = {one["name"]: one for one in said["settings"]}
+        check((settings["retention"]["value"], settings["retention"]["origin"]) == ("1h30m", "flag"),
+              settings)
+        check(settings["permit_queue"]["origin"] == "default", settings)
+        key = settings["token_key"]
+        check(key["secret"] and key["value"] == "(set)" and key["origin"] == f"file {database}.key", key)
+        secret = pathlib.Path(f"{database}.key").read_text().strip()
+        check(len(secret) >= 16 and secret.encode() not in text, "the secret is told")
+        check({"payloadBytes", "connections", "lease"} <= {one["name"] for one in said["limits"]}, said)
+
+
 def a_worker_says_what_it_has_to_say_in_the_same_way():
     environment = {**os.environ, "PERMIT_ADDRESS": "http://127.0.0.1:1"}
     worker = subprocess.Popen([BINARY, "worker", "start"], env=environment, text=True,
@@ -482,5 +505,6 @@ if __name__ == "__main__":
         a_log_that_nobody_reads_holds_up_nothing,
         a_trace_is_in_the_lines_that_it_causes_and_goes_on_with_the_run,
         slow_answers_get_a_line_and_waiting_is_not_slow,
+        the_server_says_what_it_is_and_keeps_its_secret,
         a_worker_says_what_it_has_to_say_in_the_same_way,
     )
