@@ -46,6 +46,12 @@ std::int64_t bytes_of(const std::string& store) {
   return bytes;
 }
 
+#ifdef __clang__
+constexpr const char* compiler = __VERSION__;  // begins with its name
+#else
+constexpr const char* compiler = "g++ " __VERSION__;
+#endif
+
 std::string host_name() {
   std::array<char, 256> name{};
   return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
@@ -141,7 +147,7 @@ void Routes::describe_server(Call& call) {
     const ServerStatus& status = std::get<ServerStatus>(result);
     ServerDescription server;
     server.version = version;
-    server.compiler = __VERSION__;
+    server.compiler = compiler;
     server.instance = instance_;
     server.start_time = service_.began();
     server.now = status.now;

@@ -88,7 +88,8 @@ class Server:
         if self.port is None:
             raise RuntimeError(f"the server did not start: {self.process.communicate()[1]}")
         for stream, is_log in ((self.process.stdout, False), (self.process.stderr, True)):
-            threading.Thread(target=self._drain, args=(stream, is_log), daemon=True).start()
+            self.reader = threading.Thread(target=self._drain, args=(stream, is_log), daemon=True)
+            self.reader.start()  # the last one is the log's
 
     def _drain(self, stream, is_log):
         for line in stream:
