@@ -61,6 +61,7 @@ class MeasuredExchange final : public Exchange {
   void found_route(std::size_t route) { route_ = route; }
 
   Request& request() override { return exchange_->request(); }
+  std::uint64_t connection() const override { return exchange_->connection(); }
   void reply(Response response) override;
   std::unique_ptr<Stream> stream(Response response) override;
   void on_gone(std::function<void()> callback) override { exchange_->on_gone(std::move(callback)); }
