@@ -241,7 +241,10 @@ class Server {
     timer_.cancel();
     io_.poll();
     tell_manager();
-    while (service_.run_batch()) io_.poll();
+    while (service_.run_batch()) {
+      routes_.observe(service_.time());  // however long there is work
+      io_.poll();
+    }
     if (virtual_time_) virtual_time_->step();
     service_.expire_polls(SteadyClock::now());
     routes_.streams().advance(SteadyClock::now());

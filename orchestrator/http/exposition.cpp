@@ -122,12 +122,13 @@ std::vector<std::string> Exposition::limits_of(std::span<const Duration> bounds)
 void Exposition::buckets(const Labels& labels, const std::vector<std::string>& limits,
                          std::span<const std::uint64_t> counts) {
   ENSURE(limits.size() == counts.size());
+  bucket_ = name_;
+  bucket_.append("_bucket{").append(labels.text());
+  if (!labels.text().empty()) bucket_ += ',';
   std::int64_t count = 0;
   for (std::size_t i = 0; i < counts.size(); ++i) {
     count += static_cast<std::int64_t>(counts[i]);
-    out_.append(name_).append("_bucket{").append(labels.text());
-    if (!labels.text().empty()) out_ += ',';
-    out_ += limits[i];
+    out_.append(bucket_).append(limits[i]);
     end_sample(count);
   }
   begin_sample("_count", labels);

@@ -29,7 +29,8 @@ class Exposition {
   enum class Format { prometheus, openmetrics };
   enum class Type { counter, gauge, histogram };
 
-  explicit Exposition(Format format) : format_(format) {}
+  // `size`: about how long it will be.
+  explicit Exposition(Format format, std::size_t size = 0) : format_(format) { out_.reserve(size); }
 
   static std::string_view content_type(Format format);
   // What the Accept header asks for; Prometheus's own format unless it prefers the other.
@@ -64,6 +65,7 @@ class Exposition {
 
   const Format format_;
   std::string_view name_;
+  std::string bucket_;  // how the lines of the histogram at hand begin
   std::string out_;
 };
 

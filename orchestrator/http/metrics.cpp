@@ -339,7 +339,8 @@ void write_requests(Exposition& out, const RequestMetrics& requests) {
 }  // namespace
 
 std::string metrics_text(const MetricSources& sources, Exposition::Format format) {
-  Exposition out(format);
+  static std::size_t size_before = 0;
+  Exposition out(format, size_before + size_before / 16);
   Service& service = sources.service;
   write_pools(out, service);
   if (sources.per_slot) write_slots(out, service);
@@ -351,7 +352,9 @@ std::string metrics_text(const MetricSources& sources, Exposition::Format format
   write_engine(out, sources);
   write_requests(out, sources.requests);
   write_process_metrics(out);
-  return out.finish();
+  std::string text = out.finish();
+  size_before = text.size();
+  return text;
 }
 
 }  // namespace permit::http

@@ -95,7 +95,9 @@ std::string schema(Schemas& schemas, Is<std::int64_t>) {
   });
 }
 std::string schema(Schemas&, Is<double>) { return R"({"type":"number","format":"double"})"; }
-std::string schema(Schemas&, Is<Sample>) { return R"({"type":["number","null"]})"; }
+std::string schema(Schemas&, Is<Sample>) {
+  return R"({"anyOf":[{"type":"number"},{"type":"null"}]})";
+}
 std::string schema(Schemas&, Is<std::string>) { return R"({"type":"string"})"; }
 std::string schema(Schemas&, Is<Time>) { return R"({"type":"string","format":"date-time"})"; }
 std::string schema(Schemas& schemas, Is<Duration>) {

@@ -310,7 +310,8 @@ def openmetrics_is_for_who_asks():
 
 def the_process_tells_of_itself():
     with Server() as server:
-        metrics = scrape(server.client())
+        client = server.client()
+        metrics = scrape(client)
         build = metrics.all("permit_build_info")
         check(len(build) == 1 and build[0][1] == 1, str(build))
         check(build[0][0]["version"] and build[0][0]["compiler"], str(build))

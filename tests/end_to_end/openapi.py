@@ -31,7 +31,7 @@ TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 KEYWORDS = {"$ref", "type", "format", "pattern", "enum", "items", "properties", "required", "anyOf",
             "additionalProperties", "contentEncoding", "description", "examples"}
 TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int,
-         "number": (int, float)}
+         "number": (int, float), "null": type(None)}
 FORMATS = {"int32", "int64", "double", "date-time"}
 
 
