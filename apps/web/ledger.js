@@ -76,7 +76,7 @@ export class Ledger {
   rows = new Map();  // key_of(pool, slot) -> LedgerRow
   size = 0;
   version = 0;       // another whenever any row is
-  loading = null;    // {pool, since, token, count, back_to}: what is being read
+  loading = null;    // {pool, since, token, count, back_to, began}: what is being read
   error = null;      // why reading has stopped
   #state;
   #covered = new Map();  // pool ("": all) -> since when everything is known
@@ -130,7 +130,7 @@ export class Ledger {
 
   async #load(job) {
     const abort = this.#abort = new AbortController();
-    this.loading = Object.assign(job, {count: job.count ?? 0, loaded: job.loaded ?? new Map(), back_to: job.back_to});
+    this.loading = Object.assign(job, {began: performance.now(), count: job.count ?? 0, loaded: job.loaded ?? new Map(), back_to: job.back_to});
     this.error = null;
     try {
       do {

@@ -1,7 +1,6 @@
 // What an operator should see to, as `permit doctor` and the page show it.
 #include <algorithm>
 
-#include "orchestrator/protocol/time_text.h"
 #include "orchestrator/service/service.h"
 
 namespace permit::service {
@@ -75,7 +74,8 @@ void Service::add_queue_alerts(std::vector<Alert>& alerts) {
     const TaskQueueInfo queue = queue_info(key);
     unserved.queue = key.name;
     unserved.message = "no worker polls " + queue.kind + " queue \"" + key.name + "\", and " +
-                       std::to_string(queue.backlog) + " tasks wait";
+                       (queue.backlog == 1 ? "1 task waits"
+                                           : std::to_string(queue.backlog) + " tasks wait");
     unserved.way_out = "start a worker for it";
     if (permits) {
       unserved.message =
@@ -119,9 +119,8 @@ void Service::add_pool_alerts(const Pools::Pool& pool, std::vector<Alert>& alert
     overlap.pool = pool.name;
     overlap.slot = slot;
     overlap.message = "possible overlap on " + before->id.value + ": " + before->holder +
-                      " (fence " + std::to_string(before->fence.value) + ") lost it at " +
-                      format_time(before->closed_at) +
-                      " without giving it back, and may work on beside the present holder";
+                      " (fence " + std::to_string(before->fence.value) +
+                      ") lost it without giving it back, and may work on beside the present holder";
     overlap.way_out = "make sure that it has stopped; a resource that checks fences is safe";
     alerts.push_back(std::move(overlap));
   }

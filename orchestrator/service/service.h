@@ -26,6 +26,7 @@
 #include "orchestrator/service/meter.h"
 #include "orchestrator/service/pools.h"
 #include "orchestrator/service/recent_holds.h"
+#include "orchestrator/service/waits.h"
 #include "orchestrator/service/workers.h"
 
 namespace permit::service {
@@ -178,36 +179,9 @@ class Service {
   std::int64_t wal_bytes() const { return store_.wal_bytes(); }
 
  private:
-  struct HistoryWait {
-    GetWorkflowExecutionHistoryRequest request;
-    RunNumber run;
-    Done<GetWorkflowExecutionHistoryResponse> done;
-    std::chrono::steady_clock::time_point deadline;
-  };
   struct Read {
     std::unique_ptr<Job> job;
     std::size_t reply = 0;  // its place in replies_
-  };
-  template <class Response>
-  struct ParkedPoll {
-    Done<Response> done;
-    TaskQueueSeries* queue;
-  };
-  struct AcquireWait {
-    std::int64_t ticket = 0;
-    PoolName pool;
-    std::string request_id;
-    Done<AcquireResponse> done;
-    std::chrono::steady_clock::time_point deadline;
-  };
-
-  struct QueryWait {
-    RunNumber run;
-    WorkflowQuery query;
-    Done<QueryWorkflowResponse> done;
-    std::chrono::steady_clock::time_point deadline;
-    bool handed_out = false;
-    std::int64_t nonce = 0;  // since the first hand-out; part of its token
   };
 
   template <class T, class Decide>
@@ -328,10 +302,10 @@ class Service {
   Time horizon_{};  // no run is due before this
   Time retained_{};
   PoolName trimmed_last_;
-  Time retry_at_{};       // after a failed commit, time's work waits this long
-  bool writing_ = false;  // a change's rows are going into the batch
-  bool disk_is_full_ = false;                     // so said the last write
-  Caller caller_;                                 // of the calls that are made now
+  Time retry_at_{};            // after a failed commit, time's work waits this long
+  bool writing_ = false;       // a change's rows are going into the batch
+  bool disk_is_full_ = false;  // so said the last write
+  Caller caller_;              // of the calls that are made now
   std::shared_ptr<const TraceContext> deciding_;  // trace of the request that is being decided
   Time began_{};
   News news_;  // of the batch

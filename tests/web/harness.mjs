@@ -128,7 +128,7 @@ export async function screenshot(page, name) {
 export async function real_server(t, {args = ["--no-demo-pool"]} = {}) {
   const site = {process: null, port: 0};
   site.start = async () => {
-    site.process = spawn(permit, ["server", "start-dev", "--port", String(site.port), ...args],
+    site.process = spawn(permit, ["server", "start-dev", "--port", String(site.port), "--log-level", "warn", ...args],
       {stdio: ["ignore", "pipe", "inherit"]});
     const {port} = await first_match(site.process, /API\s+http:\/\/127\.0\.0\.1:(?<port>\d+)/);
     site.port = Number(port);

@@ -76,7 +76,7 @@ test("every page shows a lab at work: in light, in dark and on a phone, for ever
   const {execution} = (await site.api("GET", "/workflows/train-llama-14")).workflowExecutionInfo;
   const pages = [
     ["pools", "#/pools", "gpu-pool"],
-    ["timeline", "#/timeline", "lab-rig"],
+    ["timeline", "#/timeline?range=1m", "lab-rig"],
     ["waiters", "#/waiters", "migrate-eu-3"],
     ["workflows", "#/workflows", "train-bert-77"],
     ["workflow", `#/workflows/${execution.workflowId}/${execution.runId}`, "GpuTraining"],
@@ -90,7 +90,7 @@ test("every page shows a lab at work: in light, in dark and on a phone, for ever
       if (page) await page.evaluate((where) => (location.hash = where), hash);
       else page = await open_page(t, site, hash, look);
       await page.locator(`.page-${name}`).getByText(text).first().waitFor();
-      await page.evaluate(() => document.fonts.ready);
+      await page.locator(".loading").waitFor({state: "detached"});
       await screenshot(page, `${name}-${look.name}`);
       assert.deepEqual(await axe_problems(page), [], `${name} in ${look.name}`);
       assert.ok(await fits_width(page), `${name} is wider than ${look.name}`);

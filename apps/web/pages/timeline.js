@@ -12,6 +12,7 @@ import {holds_within, outcomes, rows_of} from "./timeline_rows.js";
 export const title = "Timeline";
 
 const table_every = 1000;  // while holds come and go
+const said_after = 400;    // what is loaded sooner needs no word
 
 export function open(root, context) {
   const page = new TimelinePage(root, context);
@@ -229,7 +230,7 @@ class TimelinePage {
   #show_notes(forgotten, now) {
     const {loading, error} = this.#ledger;
     const notes = [];
-    if (loading) {
+    if (loading && (loading.count > 0 || performance.now() - loading.began > said_after)) {
       const back = loading.back_to ? `, back to ${clock_text(loading.back_to, now)}` : "";
       notes.push(h("p", {class: "loading"}, `Loading holds: ${loading.count.toLocaleString("en")} so far${back}…`));
     }
