@@ -73,9 +73,9 @@ void Service::add_queue_alerts(std::vector<Alert>& alerts) {
                              : alert("queue_unserved", "warning", *since);
     const TaskQueueInfo queue = queue_info(key);
     unserved.queue = key.name;
-    unserved.message = "no worker polls " + queue.kind + " queue \"" + key.name + "\", and " +
-                       (queue.backlog == 1 ? "1 task waits"
-                                           : std::to_string(queue.backlog) + " tasks wait");
+    unserved.message =
+        "no worker polls " + queue.kind + " queue \"" + key.name + "\", and " +
+        (queue.backlog == 1 ? "1 task waits" : std::to_string(queue.backlog) + " tasks wait");
     unserved.way_out = "start a worker for it";
     if (permits) {
       unserved.message =
