@@ -1,5 +1,7 @@
 #include "orchestrator/http/metrics.h"
 
+#include <map>
+
 #include "orchestrator/protocol/version.h"
 
 namespace permit::http {
@@ -12,6 +14,7 @@ using service::PoolSeries;
 using service::QueueGauges;
 using service::Service;
 using service::SlotGauge;
+using service::WorkerTotals;
 using Type = Exposition::Type;
 
 // More slots than this have no series of their own.
@@ -259,6 +262,43 @@ void write_failures(Exposition& out, const Metrics& metrics) {
   }
 }
 
+// What workers tell of themselves with their heartbeats.
+void write_workers(Exposition& out, const Service& service) {
+  constexpr std::size_t queues_max = 1'000;
+  std::map<std::string, WorkerTotals> queues;
+  for (const auto& [name, totals] : service.worker_totals()) {
+    queues[queues.size() < queues_max ? name : std::string(other_name)].add(totals);
+  }
+  const auto slots = [&](const char* name, const char* help, auto value) {
+    out.family(name, Type::gauge, help);
+    for (const auto& [queue, totals] : queues) {
+      out.sample(of_queue(queue).add("worker_type", "workflow"), value(totals.workflow));
+      out.sample(of_queue(queue).add("worker_type", "activity"), value(totals.activity));
+    }
+  };
+  slots("permit_worker_task_slots_available", "Tasks that live workers could take besides.",
+        [](const WorkerTotals::Slots& of) { return of.available; });
+  slots("permit_worker_task_slots_used", "Tasks that live workers have.",
+        [](const WorkerTotals::Slots& of) { return of.used; });
+  const auto each = [&](const char* name, Type type, const char* help,
+                        std::int64_t WorkerTotals::* value) {
+    out.family(name, type, help);
+    for (const auto& [queue, totals] : queues) out.sample(of_queue(queue), totals.*value);
+  };
+  each("permit_sticky_cache_size", Type::gauge, "Runs that live workers keep in memory.",
+       &WorkerTotals::cached_runs);
+  each("permit_sticky_cache_hit_total", Type::counter, "Tasks of runs that a worker had kept.",
+       &WorkerTotals::cache_hits);
+  each("permit_sticky_cache_miss_total", Type::counter,
+       "Tasks of runs that a worker had to replay.", &WorkerTotals::cache_misses);
+  out.family("permit_workers", Type::gauge, "Workers by how they are.");
+  for (const auto& [queue, totals] : queues) {
+    out.sample(of_queue(queue).add("status", "running"), totals.running);
+    out.sample(of_queue(queue).add("status", "shutting_down"), totals.shutting_down);
+    out.sample(of_queue(queue).add("status", "silent"), totals.silent);
+  }
+}
+
 // --- The store and the engine ---
 
 void write_store(Exposition& out, const MetricSources& sources) {
@@ -348,6 +388,7 @@ std::string metrics_text(const MetricSources& sources, Exposition::Format format
   write_task_latencies(out, service.meter().metrics);
   write_queue_gauges(out, service);
   write_failures(out, service.meter().metrics);
+  write_workers(out, service);
   write_store(out, sources);
   write_engine(out, sources);
   write_requests(out, sources.requests);

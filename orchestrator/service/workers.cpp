@@ -102,6 +102,20 @@ const WorkerHeartbeat* Workers::find(const std::string& instance_key) const {
   return worker == workers_.end() ? nullptr : &worker->second;
 }
 
+void WorkerTotals::add(const WorkerTotals& other) {
+  workflow.available += other.workflow.available;
+  workflow.used += other.workflow.used;
+  activity.available += other.activity.available;
+  activity.used += other.activity.used;
+  cached_runs += other.cached_runs;
+  running += other.running;
+  shutting_down += other.shutting_down;
+  shutdown += other.shutdown;
+  silent += other.silent;
+  cache_hits += other.cache_hits;
+  cache_misses += other.cache_misses;
+}
+
 std::map<std::string, WorkerTotals> Workers::totals(Time now) const {
   std::map<std::string, WorkerTotals> totals;
   for (const auto& [name, queue] : queues_) {

@@ -31,6 +31,8 @@ struct WorkerTotals {
   // Since the queue had its first worker; of those that have gone, too, so that it never falls.
   std::int64_t cache_hits = 0;
   std::int64_t cache_misses = 0;
+
+  void add(const WorkerTotals& other);
 };
 
 class Workers {
