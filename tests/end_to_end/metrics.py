@@ -216,7 +216,7 @@ def a_sticky_queue_goes_by_its_normal_name():
         metrics = scrape(client)
         check(metrics.value("permit_task_queue_backlog", task_queue="q", kind="workflow") == 1,
               "the task on the sticky queue waits")
-        check("sticky" not in metrics.text, "a sticky queue's name became a label")
+        check("sticky:" not in metrics.text, "a sticky queue's name became a label")
         task = client.rpc("PollWorkflowTaskQueue", taskQueue=sticky, pollWait="5s")
         check(task["taskToken"], "the sticky worker got it")
         check(scrape(client).value("permit_poll_success_total", task_queue="q") == 2, "two tasks")
