@@ -242,15 +242,22 @@ class Server {
     io_.poll();
     tell_manager();
     while (service_.run_batch()) {
-      routes_.observe(service_.time());  // however long there is work
       io_.poll();
+      if (service_.has_work()) attend();  // it may be long until there is none
     }
     if (virtual_time_) virtual_time_->step();
-    service_.expire_polls(SteadyClock::now());
-    routes_.streams().advance(SteadyClock::now());
-    routes_.observe(service_.time());
+    attend();
     look_for_permit_worker();
     log_.flush();
+  }
+
+  // To those who wait and watch, between batches.
+  void attend() {
+    const auto now = SteadyClock::now();
+    manager_.beat(now);
+    service_.expire_polls(now);
+    routes_.streams().advance(now);
+    routes_.observe(service_.time());
   }
 
   // That the loop goes round, and how many slots are taken. Nobody else knows both.

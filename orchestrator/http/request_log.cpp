@@ -53,8 +53,7 @@ class RequestLog::Watched final : public Exchange {
   void note(const Response& response) {
     const auto took = Clock::now() - began_;
     // What is not offered, and a wait that has run out, are no failures of the server.
-    const bool broken =
-        response.status >= 500 && response.status != 501 && response.status != 504;
+    const bool broken = response.status >= 500 && response.status != 501 && response.status != 504;
     const bool failed = response.status >= 400;
     const bool slow = !waits_ && took >= log_.slow_;
     LogLine line;
