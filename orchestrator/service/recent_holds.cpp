@@ -18,9 +18,9 @@ void RecentHolds::ended(const PermitInfo& hold) {
   pool.newest.push_front(hold);
   if (pool.newest.size() > kept) pool.newest.pop_back();
   pool.last[hold.slot] = hold;
-  const std::int64_t span = span_of(hold.closed_at);
-  ++pool.day[span][{hold.outcome, hold.cause}];
-  pool.day.erase(pool.day.begin(), pool.day.lower_bound(span - spans_a_day));
+  const std::int64_t now = span_of(hold.closed_at);
+  ++pool.day[now][{hold.outcome, hold.cause}];
+  pool.day.erase(pool.day.begin(), pool.day.lower_bound(now - spans_a_day));
 }
 
 void RecentHolds::given_back_late(const PermitInfo& hold) {

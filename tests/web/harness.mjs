@@ -95,6 +95,9 @@ function watch(page, origin) {
 
 // What axe-core finds wrong, as text; the whole page or what `scope` selects.
 export async function axe_problems(page, scope) {
+  await page.evaluate(() => Promise.all(document.getAnimations()  // half shown is no contrast
+    .filter((animation) => animation.effect.getComputedTiming().endTime !== Infinity)
+    .map((animation) => animation.finished.catch(() => {}))));
   await page.evaluate(await readFile(axe_source, "utf8"));  // which no policy of the page forbids
   const result = await page.evaluate((where) => globalThis.axe.run(where ?? document, {
     runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],

@@ -77,7 +77,7 @@ test("every page shows a lab at work: in light, in dark and on a phone, for ever
   const pages = [
     ["pools", "#/pools", "gpu-pool"],
     ["timeline", "#/timeline?range=1m", "lab-rig"],
-    ["waiters", "#/waiters", "migrate-eu-3"],
+    ["waiters", "#/waiters", "migrate-eu-2"],
     ["workflows", "#/workflows", "train-bert-77"],
     ["workflow", `#/workflows/${execution.workflowId}/${execution.runId}`, "GpuTraining"],
     ["queues", "#/queues", "worker-2@gpu-host-b"],
