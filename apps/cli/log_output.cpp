@@ -8,8 +8,10 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <climits>
 #include <cstddef>
+#include <thread>
 #include <utility>
 
 #include "apps/cli/settings.h"
@@ -19,7 +21,7 @@ namespace permit::cli {
 namespace {
 
 constexpr std::size_t pending_bytes_max = std::size_t{64} * 1024;
-constexpr int finish_ms = 1'000;
+constexpr std::chrono::seconds finish_time(1);
 
 }  // namespace
 
@@ -72,11 +74,13 @@ std::int64_t LogOutput::take_dropped() {
   return std::exchange(dropped_, 0);
 }
 
+// A full disk says that it takes some, and takes nothing.
 void LogOutput::finish() {
-  for (int waited_ms = 0; !pending_.empty() && !is_closed_ && waited_ms < finish_ms;) {
-    pollfd ready{descriptor_, POLLOUT, 0};
-    constexpr int turn_ms = 50;
-    if (poll(&ready, 1, turn_ms) == 0) waited_ms += turn_ms;
+  constexpr auto turn = std::chrono::milliseconds(20);
+  const auto end = std::chrono::steady_clock::now() + finish_time;
+  go_on();
+  while (!pending_.empty() && !is_closed_ && std::chrono::steady_clock::now() < end) {
+    std::this_thread::sleep_for(turn);
     go_on();
   }
 }

@@ -1,6 +1,6 @@
 // What an operator can do. Each action asks first, and goes on record with a name and a reason.
 // All take the page's context (see main.js) and resolve to the server's answer, or to null.
-import {api, ApiError, new_request_id, part} from "./api.js";
+import {api, ApiError, new_request_id, part, rpc} from "./api.js";
 import {each_second} from "./clock.js";
 import {ask} from "./dialog.js";
 import {duration_text, h, set_text, ticking_text, time_element, time_of} from "./dom.js";
@@ -22,8 +22,10 @@ function identity_field() {
 }
 
 // ask(), with the reason and the name, which `act` is given as its second argument.
-export function ask_on_record({fields = [], act, ...dialog}) {
-  return ask({...dialog, fields: [...fields, reason_field, identity_field()], act: (values) => {
+// `unless` says when they are not asked for.
+export function ask_on_record({fields = [], act, unless, ...dialog}) {
+  const asked = [reason_field, identity_field()].map((field) => (unless ? {...field, needed: () => !unless()} : field));
+  return ask({...dialog, fields: [...fields, ...asked], act: (values) => {
     keep(identity_key, values.identity);
     return act(values, {reason: values.reason, identity: values.identity});
   }});
@@ -67,22 +69,23 @@ function about_release(context, hold, mine) {
 // Takes the slot away from its holder, if that is still the one the dialog shows.
 export function release(context, shown) {
   let hold = shown;
-  let token = kept_tokens()[hold.fence];
+  let token = kept_tokens()[hold.runId];
   const must_type = () => !token && seems_alive(hold, context.state.now());
   const typed = {name: "slot", needed: must_type, label: () =>
     `Type the slot's name (${hold.slot}) to release it anyway`,
   check: (value) => (value === hold.slot ? "" : `Type ${hold.slot}, or cancel.`)};
-  return (token ? ask : ask_on_record)({
-    title: `Release ${hold.id}?`, submit: "Release", danger: true, fields: [typed],
+  return ask_on_record({
+    title: `Release ${hold.id}?`, submit: "Release", danger: true, fields: [typed], unless: token && (() => Boolean(token)),
     content: () => about_release(context, hold, Boolean(token)),
     act: async (values, record) => {
       try {
         const ended = await end_hold(hold, token, record);
-        forget_token(hold.fence);
+        forget_token(hold.runId);
         context.notify(`${hold.id} ${ended.outcome}. Fence ${hold.fence} is void.`, ended.outcome);
         return ended;
       } catch (error) {
-        if (error.reason !== "HOLDER_CHANGED") throw error;
+        if (error.reason !== "HOLDER_CHANGED" && !(token && error.reason === "LEASE_LOST")) throw error;
+        forget_token(hold.runId);
         hold = await api.get(`/permits/${part(hold.id)}`);
         token = undefined;
         const changed = new ApiError(error.status, error.reason, "Nothing was released: the slot has " +
@@ -102,22 +105,21 @@ function end_hold(hold, token, record) {
 
 // Asks the workflow that holds the slot to stop; terminate() does not ask it.
 export function cancel_holder(context, hold) {
-  return stop_holder(context, hold, {verb: "cancel", title: "Cancel", done: "asked to cancel",
+  return stop_holder(context, hold, {call: "RequestCancelWorkflowExecution", title: "Cancel", done: "asked to cancel",
     what: "The workflow is asked to stop. It may clean up first, and gives the slot back when it ends."});
 }
 export function terminate_holder(context, hold) {
-  return stop_holder(context, hold, {verb: "terminate", title: "Terminate", done: "terminated", danger: true,
+  return stop_holder(context, hold, {call: "TerminateWorkflowExecution", title: "Terminate", done: "terminated", danger: true,
     what: "The workflow ends at once, without cleaning up, and its slots are free. Work that its " +
       "worker is doing now learns of it with the next heartbeat, and may go on until then."});
 }
 
-function stop_holder(context, hold, {verb, title, done, what, danger}) {
+function stop_holder(context, hold, {call, title, done, what, danger}) {
   return ask_on_record({
     title: `${title} ${hold.holder}?`, submit: title, cancel: "Do not", danger,
     content: () => [about_hold(context, hold), h("p", {class: danger ? "caution" : null}, what)],
     act: async (values, record) => {
-      const answer = await api.post(`/workflows/${part(hold.holder)}/${verb}`,
-        {workflowExecution: {runId: hold.holderRunId}, ...record});
+      const answer = await rpc(call, {workflowExecution: {workflowId: hold.holder, runId: hold.holderRunId}, ...record});
       context.notify(`${hold.holder} ${done}.`);
       return answer;
     },
@@ -173,7 +175,7 @@ export function hold_for_maintenance(context, pool, slot) {
         holder: `operator ${identity}`, ...(slot ? {only: [slot.slot]} : {}), lease: `${seconds_of(time)}s`,
         wait: "0s", reason, labels: {user: identity}});
       const [granted] = answer.slots;
-      keep_token(granted.fence, answer.token);
+      keep_token(granted.runId, answer.token);
       context.notify(`${granted.id} is yours for ${duration_text(seconds_of(time) * 1000)}, fence ${granted.fence}.`, "held");
       return answer;
     },
@@ -222,7 +224,7 @@ export function remove_waiter(context, waiter) {
 
 function kept_tokens() {
   try {
-    return JSON.parse(kept(tokens_key, "{}"));
+    return Object(JSON.parse(kept(tokens_key, "{}")));
   } catch {
     return {};
   }
@@ -230,15 +232,15 @@ function kept_tokens() {
 
 // Whether the hold was taken here, so that it is given back rather than taken away.
 export function is_own(hold) {
-  return hold.fence in kept_tokens();
+  return Object.hasOwn(kept_tokens(), hold.runId);
 }
 
-function keep_token(fence, token) {
-  const newest = Object.entries({...kept_tokens(), [fence]: token}).slice(-tokens_kept);
+function keep_token(run_id, token) {
+  const newest = Object.entries({...kept_tokens(), [run_id]: token}).slice(-tokens_kept);
   keep(tokens_key, JSON.stringify(Object.fromEntries(newest)));
 }
 
-function forget_token(fence) {
-  const {[fence]: _, ...others} = kept_tokens();
+function forget_token(run_id) {
+  const {[run_id]: _, ...others} = kept_tokens();
   keep(tokens_key, JSON.stringify(others));
 }

@@ -30,7 +30,7 @@ function one_of(field, words) {
 
 // "1h" is the time an hour before `now`; a time is itself.
 function time_text(text, now) {
-  return ranges[text] ? new Date(now - ranges[text] * 60_000).toISOString().replace(/\.\d+Z/, "Z") : text;
+  return Object.hasOwn(ranges, text) ? new Date(now - ranges[text] * 60_000).toISOString().replace(/\.\d+Z/, "Z") : text;
 }
 
 // The list query; "" finds every run.

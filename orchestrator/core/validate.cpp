@@ -85,11 +85,14 @@ void check_workflow_id(const WorkflowId& id, const Limits& limits) {
   }
 }
 
+// "." and ".." are steps in a path.
 void check_pool_name(const PoolName& name) {
-  if (is_pool_or_slot(name.value)) return;
+  const bool is_step = name.value == "." || name.value == "..";
+  if (is_pool_or_slot(name.value) && !is_step) return;
   throw invalid_argument(
       "POOL_NAME_INVALID",
-      "pool name " + quoted(name.value) + " is not 1 to 64 characters of A-Z a-z 0-9 . _ -");
+      "pool name " + quoted(name.value) +
+          (is_step ? " is none" : " is not 1 to 64 characters of A-Z a-z 0-9 . _ -"));
 }
 
 void check_slot_name(const SlotName& name) {
@@ -100,9 +103,12 @@ void check_slot_name(const SlotName& name) {
 }
 
 void check_optional_name(std::string_view name, std::string_view what, const Limits& limits) {
-  const bool clean = std::none_of(name.begin(), name.end(), [](char c) {
-    return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
-  });
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(name[i]); };
+  bool clean = true;
+  for (std::size_t i = 0; clean && i < name.size(); ++i) {
+    const bool c1 = byte(i) == 0xC2 && i + 1 < name.size() && byte(i + 1) < 0xA0;  // U+0080 to 9F
+    clean = byte(i) >= 0x20 && byte(i) != 0x7F && !c1;
+  }
   if (clean && name.size() <= limits.name_bytes_max) return;
   throw invalid_argument("NAME_INVALID", std::string(what) + " " + quoted(name) +
                                              " is longer than " +

@@ -283,7 +283,11 @@ void write_workers(Exposition& out, const Service& service) {
   const auto each = [&](const char* name, Type type, const char* help,
                         std::int64_t WorkerTotals::* value) {
     out.family(name, type, help);
-    for (const auto& [queue, totals] : queues) out.sample(of_queue(queue), totals.*value);
+    for (const auto& [queue, totals] : queues) {
+      // The others' sum falls when one of them goes, which a counter must not.
+      if (type == Type::counter && queue == other_name) continue;
+      out.sample(of_queue(queue), totals.*value);
+    }
   };
   each("permit_sticky_cache_size", Type::gauge, "Runs that live workers keep in memory.",
        &WorkerTotals::cached_runs);

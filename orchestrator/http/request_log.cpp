@@ -53,12 +53,12 @@ class RequestLog::Watched final : public Exchange {
   void note(const Response& response) {
     const auto took = Clock::now() - began_;
     // What is not offered, and a wait that has run out, are no failures of the server.
-    const bool broken = response.status >= 500 && response.status != 501 && response.status != 504;
+    const bool broken = response.status == 500 || response.status > 504;
     const bool failed = response.status >= 400;
     const bool slow = !waits_ && took >= log_.slow_;
     LogLine line;
     line.level = LogLine::Level::debug;
-    if (slow) line.level = LogLine::Level::warn;
+    if (slow || response.status == 503) line.level = LogLine::Level::warn;
     if (broken) line.level = LogLine::Level::error;
     if ((!failed && !slow) || !log_.log_.wants(line.level)) return;
     line.event = failed ? "request_failed" : "request_slow";

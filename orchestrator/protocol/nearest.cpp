@@ -36,7 +36,7 @@ std::optional<std::string> nearest_name(std::string_view name,
   std::size_t best = std::clamp<std::size_t>((name.size() + 2) / 3, 1, 3) + 1;
   for (const std::string& candidate : known) {
     const std::size_t d = edit_distance(name, candidate);
-    if (d < best) {
+    if (d < best && d < std::max(name.size(), candidate.size())) {
       best = d;
       nearest = &candidate;
     }

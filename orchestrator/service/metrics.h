@@ -48,7 +48,7 @@ class SeriesTable {
 
  private:
   std::map<Key, Series> named_;
-  Series other_;
+  Series other_{};
   bool has_other_ = false;
 };
 

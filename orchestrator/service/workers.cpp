@@ -1,6 +1,7 @@
 #include "orchestrator/service/workers.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace permit::service {
 
@@ -25,6 +26,11 @@ std::int64_t increase(Count before, Count after) {
   return after.value >= before.value ? after.value - before.value : after.value;
 }
 
+// Workers may tell any number.
+void add(std::int64_t& total, std::int64_t more) {
+  if (__builtin_add_overflow(total, more, &total)) total = std::numeric_limits<std::int64_t>::max();
+}
+
 void add(WorkerTotals::Slots& total, const std::optional<WorkerSlotsInfo>& slots) {
   if (!slots) return;
   total.available += std::max(slots->current_available_slots, 0);
@@ -38,7 +44,9 @@ void Workers::record(WorkerHeartbeat heartbeat, Time now) {
   heartbeat.heartbeat_time = now;
   const std::string key = heartbeat.worker_instance_key;
   const auto known = workers_.find(key);
-  if (known != workers_.end() && known->second.task_queue != heartbeat.task_queue) forget(key);
+  WorkerHeartbeat before;
+  if (known != workers_.end()) before = known->second;
+  if (known != workers_.end() && before.task_queue != heartbeat.task_queue) forget(key);
   if (!workers_.contains(key)) {
     if (workers_.size() >= workers_max) {
       const std::string next = to_be_forgotten_.begin()->second;
@@ -48,15 +56,16 @@ void Workers::record(WorkerHeartbeat heartbeat, Time now) {
   }
   WorkerHeartbeat& kept = workers_[key];
   to_be_forgotten_.erase({forgotten_at(kept), key});
-  count(kept, heartbeat);
+  count(before, heartbeat);
   kept = std::move(heartbeat);
   to_be_forgotten_.emplace(forgotten_at(kept), key);
 }
 
 void Workers::count(const WorkerHeartbeat& before, const WorkerHeartbeat& heartbeat) {
   Queue& queue = queues_.at(heartbeat.task_queue);
-  queue.cache_hits += increase(before.total_sticky_cache_hit, heartbeat.total_sticky_cache_hit);
-  queue.cache_misses += increase(before.total_sticky_cache_miss, heartbeat.total_sticky_cache_miss);
+  add(queue.cache_hits, increase(before.total_sticky_cache_hit, heartbeat.total_sticky_cache_hit));
+  add(queue.cache_misses,
+      increase(before.total_sticky_cache_miss, heartbeat.total_sticky_cache_miss));
 }
 
 void Workers::note_goodbye(const std::string& instance_key, Time now) {
@@ -112,8 +121,8 @@ void WorkerTotals::add(const WorkerTotals& other) {
   shutting_down += other.shutting_down;
   shutdown += other.shutdown;
   silent += other.silent;
-  cache_hits += other.cache_hits;
-  cache_misses += other.cache_misses;
+  service::add(cache_hits, other.cache_hits);
+  service::add(cache_misses, other.cache_misses);
 }
 
 std::map<std::string, WorkerTotals> Workers::totals(Time now) const {

@@ -404,6 +404,21 @@ def a_log_that_nobody_reads_holds_up_nothing():
 # --- Requests and traces ---
 
 
+def a_full_disk_under_the_log_keeps_no_server_alive():
+    with open("/dev/full", "w") as full:
+        server = subprocess.Popen([BINARY, "server", "start-dev", "--port", "0"],
+                                  stdout=subprocess.PIPE, stderr=full, text=True)
+    try:
+        for line in server.stdout:
+            if line.startswith("Stop with"):
+                break
+        server.send_signal(signal.SIGTERM)
+        check(server.wait(10) == 0, "it ends")
+    finally:
+        server.kill()
+        server.wait()
+
+
 def a_trace_is_in_the_lines_that_it_causes_and_goes_on_with_the_run():
     with Server(log_level="debug") as server:
         client = server.client()
@@ -503,6 +518,7 @@ if __name__ == "__main__":
         a_signal_toggles_debug,
         under_systemd_each_line_begins_with_its_priority,
         a_log_that_nobody_reads_holds_up_nothing,
+        a_full_disk_under_the_log_keeps_no_server_alive,
         a_trace_is_in_the_lines_that_it_causes_and_goes_on_with_the_run,
         slow_answers_get_a_line_and_waiting_is_not_slow,
         the_server_says_what_it_is_and_keeps_its_secret,

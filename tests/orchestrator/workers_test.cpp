@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <limits>
 #include <string>
 
 #include "tests/support/cluster.h"
@@ -155,11 +156,30 @@ TEST_CASE("the totals of the cache never fall while a queue has workers") {
 
 TEST_CASE("a worker that changes its queue is counted there only") {
   Workers workers;
-  workers.record(heartbeat_of("a", "one"), start);
-  workers.record(heartbeat_of("a", "two"), start);
+  WorkerHeartbeat heartbeat = heartbeat_of("a", "one");
+  heartbeat.total_sticky_cache_hit = Count{100};
+  workers.record(heartbeat, start);
+  heartbeat.task_queue = "two";
+  heartbeat.total_sticky_cache_hit = Count{101};
+  workers.record(heartbeat, start);
   const auto totals = workers.totals(start);
   CHECK(totals.size() == 1);
   CHECK(totals.at("two").running == 1);
+  CHECK(totals.at("two").cache_hits == 1);  // the others were at its first queue
+}
+
+TEST_CASE("totals that are too large to add stay at the largest number") {
+  Workers workers;
+  constexpr std::int64_t largest = std::numeric_limits<std::int64_t>::max();
+  for (const char* key : {"a", "b"}) {
+    WorkerHeartbeat heartbeat = heartbeat_of(key);
+    heartbeat.total_sticky_cache_hit = Count{largest};
+    workers.record(heartbeat, start);
+  }
+  WorkerTotals totals = workers.totals(start).at("q");
+  CHECK(totals.cache_hits == largest);
+  totals.add(totals);
+  CHECK(totals.cache_hits == largest);
 }
 
 // --- As calls ---

@@ -155,7 +155,7 @@ test("every action asks for a reason, and tells who and why", async (t) => {
   const state = lab();
   const [gpu] = state.pools;
   const site = await fixture_site(t, state, async ({path}) => [200, path.endsWith("/acquire") ?
-    {slots: [{id: "permit:gpu-pool:3", fence: 77}], token: "secret"} : {}]);
+    {slots: [{id: "permit:gpu-pool:3", fence: 77, runId: "run-77"}], token: "secret"} : {}]);
   const page = await open_page(t, site);
   await page.getByText("● live").waitFor();
   const act = async (menu, item, fields, button) => {
@@ -174,9 +174,9 @@ test("every action asks for a reason, and tells who and why", async (t) => {
   const {permit} = gpu.slots[0];
   const record = {reason: "fan", identity: "ana"};
   assert.deepEqual(await act("Actions on gpu-pool slot 0", "Cancel the holder…", {"Your name": "ana"}, "Cancel"),
-    ["POST /workflows/train-llama-14/cancel", {workflowExecution: {runId: permit.holderRunId}, ...record}]);
+    ["POST /RequestCancelWorkflowExecution", {namespace: "default", workflowExecution: {workflowId: "train-llama-14", runId: permit.holderRunId}, ...record}]);
   assert.deepEqual(await act("Actions on gpu-pool slot 0", "Terminate the holder…", {}, "Terminate"),
-    ["POST /workflows/train-llama-14/terminate", {workflowExecution: {runId: permit.holderRunId}, ...record}]);
+    ["POST /TerminateWorkflowExecution", {namespace: "default", workflowExecution: {workflowId: "train-llama-14", runId: permit.holderRunId}, ...record}]);
   assert.deepEqual(await act("Actions on gpu-pool slot 3", "Drain the slot…", {}, "Drain"),
     ["POST /pools/gpu-pool/drain", {slot: "3", ...record}]);
   assert.deepEqual(await act("Actions on lab-rig slot rig-b", "Undrain the slot…", {}, "Undrain"),
@@ -192,7 +192,7 @@ test("every action asks for a reason, and tells who and why", async (t) => {
   assert.deepEqual(body, {holder: "operator ana", only: ["3"], lease: "5400s", wait: "0s", reason: "fan", labels: {user: "ana"}});
 
   // What was taken here is given back as it is given back by any holder.
-  const own = {...hold("gpu-pool", "3", {holder: "operator ana", workflow: false}), fence: 77};
+  const own = {...hold("gpu-pool", "3", {holder: "operator ana", workflow: false}), fence: 77, runId: "run-77"};
   site.send("changes", {pools: [pool("gpu-pool", [...gpu.slots.slice(0, 3), {slot: "3", permit: own}])]});
   await page.getByText("operator ana").waitFor();
   await page.getByRole("button", {name: "Actions on gpu-pool slot 3"}).click();

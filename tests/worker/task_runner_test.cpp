@@ -120,13 +120,13 @@ TEST_CASE("a task that goes on with a kept run is a hit, one that begins it anew
   };
   runner.run(first_task("a"));
   CHECK(counts() == "0 hits, 0 misses");
-  PollWorkflowTaskQueueResponse later = task_of("a");
-  later.history = RawHistory{RawJson{"[]"}};
-  later.previous_started_event_id = 3;
-  runner.run(later);
+  PollWorkflowTaskQueueResponse next = task_of("a");
+  next.history = RawHistory{RawJson{"[]"}};
+  next.previous_started_event_id = 3;
+  runner.run(next);
   CHECK(counts() == "1 hits, 0 misses");
-  runner.evict(later.workflow_execution->run_id);
-  runner.run(later);
+  runner.evict(next.workflow_execution->run_id);
+  runner.run(next);
   CHECK(counts() == "1 hits, 1 misses");
 }
 

@@ -41,7 +41,7 @@ export class HoldTable {
 
   set_sort(sort) {
     const name = sort.replace(/^-/, "");
-    this.#sort = sort_keys[name] ? sort : "-since";
+    this.#sort = Object.hasOwn(sort_keys, name) ? sort : "-since";
     for (const [column, head] of this.#heads) {
       set_attribute(head, "aria-sort", column !== name ? null : this.#sort.startsWith("-") ? "descending" : "ascending");
     }

@@ -55,7 +55,7 @@ export class RunTable {
     return this.#sort;
   }
   set sort(text) {
-    this.#sort = orders[text.replace(/^-/, "")] ? text : "";
+    this.#sort = Object.hasOwn(orders, text.replace(/^-/, "")) ? text : "";
     this.#show_sort();
   }
 
