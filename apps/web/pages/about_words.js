@@ -24,6 +24,7 @@ const documents = [
   ["README.md", "what Permit is, and a first session"], ["docs/cli.md", "the command, and what happens in each crash"],
   ["docs/http.md", "Permit with curl"], ["docs/python.md", "Permit from Python"], ["docs/configuration.md", "every setting"],
   ["docs/errors.md", "every code, what it means and the way out"], ["docs/install.md", "packages and services"],
+  ["docs/page.md", "this page"], ["docs/monitoring.md", "metrics, alerts, a dashboard"], ["docs/logs.md", "logs, traces and health"],
   ["docs/decisions.md", "why it is as it is"],
 ];
 
