@@ -1,5 +1,5 @@
 // Modal dialogs. The browser keeps the focus inside and gives it back afterwards; Esc cancels.
-import {h, put} from "./dom.js";
+import {h, put, sentence} from "./dom.js";
 
 let count = 0;
 
@@ -85,10 +85,6 @@ function made(content) {
 function outside(dialog, {clientX, clientY}) {
   const box = dialog.getBoundingClientRect();
   return clientX < box.left || clientX > box.right || clientY < box.top || clientY > box.bottom;
-}
-
-function sentence(text) {
-  return text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? "" : ".");
 }
 
 // One labelled field, which says below itself what is wrong with it.

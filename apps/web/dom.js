@@ -131,6 +131,11 @@ export function time_element(text, now) {
 
 // --- Names ---
 
+// What the server or the code says, as a sentence.
+export function sentence(text) {
+  return text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? "" : ".");
+}
+
 // The last 8 characters of a run's id: the first ones are the time.
 export function short_id(id) {
   return id.slice(-8);

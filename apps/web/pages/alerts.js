@@ -1,6 +1,6 @@
 // What is wrong, on top of the first page: a list of alerts, each with its way out.
 import {each_second} from "../clock.js";
-import {h, reconcile, set_text, ticking_text, time_of} from "../dom.js";
+import {h, reconcile, sentence, set_text, ticking_text, time_of} from "../dom.js";
 
 export class AlertList {
   #list = h("ul", {class: "alerts"});
@@ -35,10 +35,6 @@ function alert_element(alert) {
     each_second(item, (now) => set_text(age, `for ${ticking_text(Math.max(0, now - since))}`));
   }
   return item;
-}
-
-function sentence(text) {
-  return text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? "" : ".");
 }
 
 // The page that shows more.

@@ -1,5 +1,5 @@
 // The runs of workflows, of permits too: found by a filter, in the order of the reader, live.
-import {copy_button, h, put, set_text} from "../dom.js";
+import {copy_button, h, put, sentence, set_text} from "../dom.js";
 import {RunList} from "../run_list.js";
 import {list_command, list_query, permit_command, read_filter} from "../run_query.js";
 import {Waits} from "../waits.js";
@@ -144,10 +144,6 @@ export function open(root, context) {
       waits.close();
     },
   };
-}
-
-function sentence(text) {
-  return text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? "" : ".");
 }
 
 function options_of(runs, name) {
