@@ -47,15 +47,26 @@ bool harmless_to_checkpoint(int code) {
          primary == SQLITE_FULL;
 }
 
+bool is_damage(int code) {
+  const int primary = code & 0xff;
+  return code == SQLITE_IOERR_DATA || primary == SQLITE_CORRUPT || primary == SQLITE_NOTADB;
+}
+
+sqlite3_file* file_of(sqlite3* connection) {
+  sqlite3_file* file = nullptr;
+  sqlite3_file_control(connection, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+  ENSURE(file != nullptr && file->pMethods != nullptr);
+  return file;
+}
+
 // SQLite takes an empty file for a new database and deletes the log beside it. But a log is only
 // ever written next to a file of at least one page, so this file has been lost, not created.
 void refuse_lost_file(sqlite3* connection) {
-  sqlite3_file* file = nullptr;
+  sqlite3_file* file = file_of(connection);
   sqlite3_vfs* vfs = nullptr;
   sqlite3_int64 size = 0;
-  sqlite3_file_control(connection, "main", SQLITE_FCNTL_FILE_POINTER, &file);
   sqlite3_file_control(connection, "main", SQLITE_FCNTL_VFS_POINTER, &vfs);
-  ENSURE(file != nullptr && file->pMethods != nullptr && vfs != nullptr);
+  ENSURE(vfs != nullptr);
   int code = file->pMethods->xFileSize(file, &size);
   if (code != SQLITE_OK) throw StoreFailed(code, describe(connection, code, "open"));
   if (size > 0) return;
@@ -66,10 +77,9 @@ void refuse_lost_file(sqlite3* connection) {
   code = vfs->xAccess(vfs, log.c_str(), SQLITE_ACCESS_EXISTS, &log_exists);
   if (code != SQLITE_OK) throw StoreFailed(code, describe(connection, code, "open"));
   if (log_exists != 0) {
-    throw StoreFailed(SQLITE_CORRUPT, path + " is empty or missing, but its write-ahead log " +
-                                          log +
-                                          " is not: the database file was lost. Restore it, or "
-                                          "move the log away to start with an empty database");
+    throw Damaged(SQLITE_CORRUPT, path + " is empty or missing, but its write-ahead log " + log +
+                                      " is not: the database file was lost. Restore it, or "
+                                      "move the log away to start with an empty database");
   }
 }
 
@@ -107,11 +117,12 @@ void Database::open() {
   if (options_.mode != Mode::in_memory && (path.empty() || path == ":memory:")) {
     throw StoreFailed(SQLITE_CANTOPEN, "the database needs a file; its path is '" + path + "'");
   }
-  const bool default_vfs = options_.vfs.empty() || options_.mode == Mode::in_memory;
   keep_no_statistics();
+  if (options_.mode != Mode::in_memory) guard_ = std::make_unique<PageGuard>(options_.vfs);
+  if (guard_ && options_.expects_seals) guard_->expect_seals();
   sqlite3* connection = nullptr;
-  const int code = sqlite3_open_v2(path.c_str(), &connection, flags,
-                                   default_vfs ? nullptr : options_.vfs.c_str());
+  const int code =
+      sqlite3_open_v2(path.c_str(), &connection, flags, guard_ ? guard_->name().c_str() : nullptr);
   connection_.reset(connection);
   if (code != SQLITE_OK) throw StoreFailed(code, describe(connection, code, "open " + path));
 }
@@ -146,6 +157,8 @@ void Database::configure() {
 
 void Database::configure_writer() {
   execute("PRAGMA page_size = 8192;");  // counts in a new file only, before the WAL
+  int room = seal_bytes;                // the same
+  if (guard_) sqlite3_file_control(connection_.get(), "main", SQLITE_FCNTL_RESERVE_BYTES, &room);
   Statement journal_mode(*this, "PRAGMA journal_mode = WAL");
   {
     auto row = journal_mode.bind();
@@ -155,7 +168,8 @@ void Database::configure_writer() {
       throw StoreFailed(SQLITE_CANTOPEN, "cannot keep a write-ahead log for " + options_.path);
     }
   }
-  execute("PRAGMA synchronous = FULL;");
+  // Nothing of an open transaction goes to the log: the guard could not check what it reads there.
+  execute("PRAGMA synchronous = FULL; PRAGMA cache_spill = OFF;");
 
   // As sqlite3_wal_autocheckpoint(), whose own hook drops the error of a failed sync.
   const auto on_commit = [](void* self, sqlite3*, const char*, int wal_pages) {
@@ -197,8 +211,11 @@ void Database::set_user_version(int version) {
   execute(("PRAGMA user_version = " + std::to_string(version)).c_str());
 }
 
-std::string Database::quick_check() {
-  Statement statement(*this, "PRAGMA quick_check");
+std::string Database::quick_check() { return check_integrity("PRAGMA quick_check"); }
+std::string Database::integrity_check() { return check_integrity("PRAGMA integrity_check"); }
+
+std::string Database::check_integrity(const char* pragma) {
+  Statement statement(*this, pragma);
   std::string report;
   for (auto row = statement.bind(); row.step();) {
     if (!report.empty()) report += '\n';
@@ -242,9 +259,16 @@ void Database::require_ready() const {
     throw BadStatement("the transaction has failed and must be rolled back first");
 }
 
+std::string Database::explain(int code, std::string_view action) const {
+  std::string text = describe(connection_.get(), code, action);
+  if (!is_damage(code)) return text;
+  if (guard_ && !guard_->damage().empty()) text += ": " + guard_->damage();
+  return text + ". See what is wrong with: permit server check --database " + options_.path;
+}
+
 void Database::fail(int code, std::string_view sql) {
   require_usable();  // throws if the checkpoint after this very commit failed
-  const std::string message = describe(connection_.get(), code, sql);
+  const std::string message = explain(code, sql);
   const int primary = code & 0xff;
   if (primary == SQLITE_CONSTRAINT) throw ConstraintViolated(message);
   must_roll_back_ = in_transaction_;
@@ -270,18 +294,22 @@ void Database::fail(int code, std::string_view sql) {
       throw StoreFailed(code, message);
     default:
       remember_failure(code, sql);
+      if (is_damage(code)) throw Damaged(code, message);
       throw StoreFailed(code, message);
   }
 }
 
 void Database::remember_failure(int code, std::string_view action) noexcept {
   try {
-    failed_ = describe(connection_.get(), code, action);
+    failed_ = explain(code, action);
   } catch (const std::bad_alloc&) {
     failed_.clear();
   }
   failed_code_ = code;
-  // After a failed sync nobody knows what is on disk: closing must not write more on top.
+  leave_as_it_is();  // after a failed sync nobody knows what is on disk: nothing more on top
+}
+
+void Database::leave_as_it_is() noexcept {
   sqlite3_db_config(connection_.get(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
 }
 

@@ -1,6 +1,7 @@
 // SQLite, thinly: a connection, prepared statements, a transaction. A connection and its statements
 // belong to one thread. Exactly one connection of a file writes and checkpoints (SQLite 3.40 has a
 // WAL-reset race between two); all others are read_only. store/lock_file keeps other processes out.
+// Every page of a file has a checksum: store/page_guard.
 //
 //   Statement insert_{database_, "INSERT INTO run (id, name, parent) VALUES (?, ?, ?)"};
 //   Statement runs_{database_, "SELECT id, name, parent FROM run WHERE id > ?"};
@@ -9,15 +10,9 @@
 //   transaction.commit();
 //   for (auto row = runs_.bind(last_id); row.step();) use(row.i64(0), row.text(1));
 //
-// Errors, all of which name the SQL and SQLite's own text:
-// - DiskFull: nothing of the transaction is durable; roll it back, answer 507, carry on.
-// - StoreFailed: the file, or what is below it. The outcome is unknown, so the process stops: all
-//   later calls throw it again (but for SQLITE_BUSY), and closing writes nothing more.
-// - ConstraintViolated, BadStatement: bugs of ours. The former undoes its statement only.
-// - Interrupted: the deadline of interrupt_when().
-// After any but ConstraintViolated in a transaction, SQLite may have rolled back already, and a
-// further statement would commit on its own. So run(), bind() and commit() then throw BadStatement
-// until the Transaction is destroyed.
+// Errors: store/errors.h. After any but ConstraintViolated in a transaction, SQLite may have rolled
+// back already, and a further statement would commit on its own. So run(), bind() and commit() then
+// throw BadStatement until the Transaction is destroyed.
 #pragma once
 
 #include <concepts>
@@ -25,40 +20,22 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 
+#include "orchestrator/store/errors.h"
+#include "orchestrator/store/page_guard.h"
+
 struct sqlite3;
+struct sqlite3_file;
 struct sqlite3_stmt;
 
 namespace permit::store {
-
-struct DiskFull : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-struct StoreFailed : std::runtime_error {
-  StoreFailed(int code, const std::string& message) : std::runtime_error(message), code_(code) {}
-  int code() const { return code_; }  // SQLite's extended result code
-
- private:
-  int code_;
-};
-struct ConstraintViolated : std::logic_error {
-  using std::logic_error::logic_error;
-};
-struct BadStatement : std::logic_error {
-  using std::logic_error::logic_error;
-};
-struct Interrupted : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
 
 // Bytes to bind as a BLOB; a plain string binds as TEXT.
 struct Blob {
   std::string_view bytes;
 };
-
 class Statement;
 
 class Database {
@@ -73,13 +50,13 @@ class Database {
     std::string path = {};
     std::string vfs = {};  // a registered SQLite VFS; empty: the default one
     Mode mode = Mode::read_write_create;
-    int user_version_max = INT32_MAX;    // a file from a newer schema is refused
-    int autocheckpoint_pages_min = 250;  // WAL pages after which a commit checkpoints; 0: never
+    bool expects_seals = false;           // all pages are known to have checksums
+    int user_version_max = INT32_MAX;     // a file from a newer schema is refused
+    int autocheckpoint_pages_min = 1000;  // WAL pages after which a commit checkpoints; 0: never
   };
 
-  // Throws StoreFailed if the file is no database, is damaged where opening looks (quick_check()
-  // looks everywhere), is of a newer schema, or is empty beside a log that is not: what cannot be
-  // read is never taken for new.
+  // Throws StoreFailed if the file is no database, is damaged where opening looks, is of a newer
+  // schema, or is empty beside a log that is not: what cannot be read is never taken for new.
   explicit Database(Options options);
   ~Database();  // after every Statement and Transaction on it
   Database(const Database&) = delete;
@@ -91,6 +68,25 @@ class Database {
   int user_version();
   void set_user_version(int version);  // inside the transaction of the migration it numbers
   std::string quick_check();           // "ok", or what is wrong, a line each
+  std::string integrity_check();       // the same, of indexes too
+
+  // --- Checksums; of a file ---
+  bool is_sealed();       // its pages have room for checksums, as those of every new file
+  void require_sealed();  // throws Damaged
+  // Makes room: writes the whole file anew, for which it must be sound. Not in a transaction.
+  void rebuild_sealed();
+  // Brings the log into the file and looks at all pages, until `give_up`; at none (not complete) if
+  // somebody reads the file. Throws Damaged. Before pages that have no checksum get one, `judge`
+  // may throw. Once it was complete, a page without one is damaged.
+  PageGuard::Scan check_pages(
+      const std::function<bool()>& give_up, const std::function<void()>& judge = [] {});
+  const std::vector<std::int64_t>& damaged_pages() const { return guard_->damaged_pages(); }
+  // Closing writes nothing: what is to be looked at stays as it is.
+  void leave_as_it_is() noexcept;
+  // A copy of what is committed, made in steps while others write; `step` is told how many pages
+  // are left, and of how many. `path` is made, and not synced.
+  void copy_to(const std::string& path, const std::function<void(int left, int all)>& step);
+
   std::int64_t last_insert_rowid() const;
   bool in_transaction() const { return in_transaction_; }
 
@@ -110,6 +106,9 @@ class Database {
   void configure();
   void configure_writer();
   void refuse_unknown_version();
+  std::string check_integrity(const char* pragma);
+  sqlite3_file* file();
+  std::string explain(int code, std::string_view action) const;
   void require_usable() const;  // the file has not failed
   void require_ready() const;   // and the open transaction, if any, can still commit
   [[noreturn]] void fail(int code, std::string_view sql);
@@ -120,6 +119,7 @@ class Database {
   void rollback() noexcept;
 
   Options options_;
+  std::unique_ptr<PageGuard> guard_;  // none in memory; goes after the connection
   std::unique_ptr<sqlite3, int (*)(sqlite3*)> connection_;
   std::unique_ptr<Statement> begin_, commit_, rollback_;
   std::function<bool()> expired_;

@@ -94,14 +94,19 @@ LockFile::LockFile(const std::string& database_path, std::chrono::system_clock::
         throw StoreLocked("the database is in use: " + path_ + " is being replaced by others");
       }
     }
+    lock_database(database.string());
     write_holder(now);
   } catch (...) {
+    if (database_ >= 0) ::close(database_);
     if (descriptor_ >= 0) ::close(descriptor_);
     throw;
   }
 }
 
-LockFile::~LockFile() { ::close(descriptor_); }
+LockFile::~LockFile() {
+  ::close(database_);
+  ::close(descriptor_);
+}
 
 bool LockFile::try_lock() {
   if (descriptor_ >= 0) ::close(descriptor_);
@@ -116,6 +121,20 @@ bool LockFile::try_lock() {
   if (::fstat(descriptor_, &ours) != 0) fail("look at " + path_);
   return ::stat(path_.c_str(), &named) == 0 && ours.st_ino == named.st_ino &&
          ours.st_dev == named.st_dev;
+}
+
+// Made for its owner alone: payloads are nobody else's business.
+void LockFile::lock_database(const std::string& database) {
+  database_ = ::open(database.c_str(), O_RDONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0600);
+  if (database_ < 0) fail("open " + database);
+  while (::flock(database_, LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EWOULDBLOCK) {
+      throw StoreLocked("the database is in use: another process has locked " + database +
+                        ", under another name or before its lock file was removed; stop that "
+                        "process first, or use another database");
+    }
+    if (errno != EINTR) fail("lock " + database);
+  }
 }
 
 void LockFile::write_holder(std::chrono::system_clock::time_point now) const {

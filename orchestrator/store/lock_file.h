@@ -24,8 +24,13 @@ class UnsafeFileSystem : public std::runtime_error {
 class LockFile {
  public:
   // Locks `<database_path>.lock`, made if missing, without waiting. Links are resolved first, so
-  // that two names of one database meet. `now` is what others are told as the start time. Throws
-  // StoreLocked, UnsafeFileSystem or, if the file cannot be opened or written, std::system_error.
+  // that two names of one database meet. Then the database itself, made if missing, for those who
+  // come by another name all the same: a hard link, a file mounted elsewhere. `now` is what others
+  // are told as the start time. Throws StoreLocked, UnsafeFileSystem or, if a file cannot be opened
+  // or written, std::system_error.
+  //
+  // Has to outlive every connection to the database: when a process closes any descriptor of a
+  // file, it loses all the locks that SQLite has on it.
   LockFile(const std::string& database_path, std::chrono::system_clock::time_point now);
   ~LockFile();
   LockFile(const LockFile&) = delete;
@@ -35,10 +40,12 @@ class LockFile {
 
  private:
   bool try_lock();  // false: the file was replaced while we locked it
+  void lock_database(const std::string& database);
   void write_holder(std::chrono::system_clock::time_point now) const;
 
   std::string path_;
   int descriptor_ = -1;
+  int database_ = -1;
 };
 
 // The name of the network file system with this statfs() f_type, or null if it is local. FUSE

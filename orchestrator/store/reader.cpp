@@ -269,6 +269,16 @@ void add_place(Query& sql, const HoldQuery& query) {
   if (!query.slot.empty()) sql.add(" AND slot = ?", query.slot.value);
 }
 
+// The ids that the permits of a place have.
+void add_ids(Query& sql, const HoldQuery& query) {
+  const std::string beginning = query.pool.empty() ? "permit" : "permit:" + query.pool.value;
+  if (!query.pool.empty() && !query.slot.empty()) {
+    sql.add(" AND workflow_id = ?", beginning + ":" + query.slot.value);
+  } else {
+    sql.add(" AND workflow_id >= ?", beginning + ":").add(" AND workflow_id < ?", beginning + ";");
+  }
+}
+
 Query list_holds_query(const HoldQuery& query, Access access, const KeyRange& range) {
   const bool by_run = access == Access::index && query.state == HoldState::held;
   const bool by_slot = access == Access::index && !by_run && !query.pool.empty();
@@ -278,9 +288,9 @@ Query list_holds_query(const HoldQuery& query, Access access, const KeyRange& ra
   sql.add(" WHERE fence < ?", range.before);
   if (by_run) {
     sql.add(
-        " AND fence IN (SELECT fence FROM runs INDEXED BY runs_permits_open "
-        "WHERE pool IS NOT NULL AND status = 1");
-    add_place(sql, query);
+        " AND fence IN (SELECT fence FROM runs INDEXED BY runs_open "
+        "WHERE namespace = 'default' AND status = 1 AND pool IS NOT NULL");
+    add_ids(sql, query);
     sql.add(")");
   }
   add_place(sql, query);

@@ -1,4 +1,5 @@
--- Permit's database, version 2 (store.cpp brings older ones to it). Times are microseconds since 1970 (UTC); absent is NULL.
+-- Permit's database, version 4 (schema.cpp brings older ones to it). Its pages have checksums since
+-- version 3: page_guard.h. Times are microseconds since 1970 (UTC); absent is NULL.
 -- History is the truth: a run's row repeats only what lists, uniqueness and timers need, and holds
 -- what is not history (`volatile`). core/invariants checks that the two agree.
 
@@ -39,7 +40,8 @@ CREATE TABLE runs (
   cause TEXT
 ) STRICT;
 
--- The lock: a second open run of an id cannot be written.
+-- The lock: a second open run of an id cannot be written. Who holds what is in it, too: the ids of
+-- permits are those from `permit:` to `permit;`.
 CREATE UNIQUE INDEX runs_open ON runs (namespace, workflow_id) WHERE status = 1;
 CREATE UNIQUE INDEX runs_run_id ON runs (run_id);
 CREATE INDEX runs_workflow_id ON runs (namespace, workflow_id, number);
@@ -48,7 +50,6 @@ CREATE INDEX runs_parent ON runs (namespace, parent_workflow_id, number)
 CREATE INDEX runs_due ON runs (next_due, number) WHERE next_due IS NOT NULL;
 CREATE INDEX runs_offered ON runs (number) WHERE offered_on IS NOT NULL;
 CREATE INDEX runs_closed ON runs (close_time) WHERE close_time IS NOT NULL;
-CREATE INDEX runs_permits_open ON runs (pool, slot) WHERE pool IS NOT NULL AND status = 1;
 
 -- What one transaction appended to one run: event objects in JSON, separated by commas.
 CREATE TABLE history (
@@ -109,3 +110,17 @@ CREATE TABLE hold_counts (
   holds INTEGER NOT NULL,
   PRIMARY KEY (pool, slot, outcome, cause)
 ) STRICT, WITHOUT ROWID;
+
+-- Who may ask what. The secret itself is nowhere: it is 256 random bits, so its hash tells nothing.
+CREATE TABLE api_keys (
+  id INTEGER PRIMARY KEY,       -- never used twice
+  name TEXT NOT NULL,           -- one at a time has it, of those that are not revoked
+  digest BLOB NOT NULL UNIQUE,  -- SHA-256 of the secret
+  role INTEGER NOT NULL,        -- Role
+  namespace TEXT NOT NULL,
+  created_at INTEGER NOT NULL,
+  created_by TEXT NOT NULL,
+  expires_at INTEGER,           -- absent: never
+  revoked_at INTEGER,
+  revoked_by TEXT NOT NULL
+) STRICT;

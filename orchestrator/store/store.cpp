@@ -1,10 +1,11 @@
 #include "orchestrator/store/store.h"
 
+#include <sqlite3.h>
+
 #include <filesystem>
 
 #include "orchestrator/protocol/ensure.h"
 #include "orchestrator/store/disk_space.h"
-#include "orchestrator/store/schema_sql.h"
 
 namespace permit::store {
 
@@ -30,6 +31,39 @@ std::int64_t file_bytes(const std::string& path) {
   return missing ? 0 : static_cast<std::int64_t>(bytes);
 }
 
+// Since this version a file's pages have checksums.
+constexpr int sealed_version = 3;
+
+constexpr const char* no_counters = "the database has no row in its table \"server\"";
+
+std::int64_t last_commit(Database& database) {
+  Statement last(database, "SELECT commit_seq FROM server");
+  auto row = last.bind();
+  if (!row.step()) throw StartRefused(no_counters);
+  return row.i64(0);
+}
+
+std::string lost_commits(const std::string& file, std::int64_t found, std::int64_t acknowledged,
+                         int version) {
+  return file + (version == 0 ? " is empty" : " ends with commit " + std::to_string(found)) +
+         ", but commit " + std::to_string(acknowledged) +
+         " was acknowledged: the file or its log has lost its end, or an older copy has taken its "
+         "place. For a copy, start with --fence-epoch N, so that what it grants is above what was "
+         "granted since; N is above the epoch that `permit server status` showed (" +
+         file + ".commit remembers the commit)";
+}
+
+std::string epoch_refusal(const std::string& file, std::int64_t asked, std::int64_t current) {
+  if (asked > fence_epoch_max) {
+    return "--fence-epoch: at most " + std::to_string(fence_epoch_max);
+  }
+  return "--fence-epoch " + std::to_string(asked) + " is not above that of " +
+         (file.empty() ? "the database" : file) + ", which is " + std::to_string(current) +
+         ": the next free one is " + std::to_string(current + 1) +
+         ". It is given once, at the first start of a copy; to go on with the same database, start "
+         "without it";
+}
+
 Database::Options with_version(Database::Options options) {
   options.user_version_max = schema_version;
   return options;
@@ -41,6 +75,11 @@ Database::Options with_version(Database::Options options) {
   "number, namespace, workflow_id, run_id, status, workflow_type, task_queue, "               \
   "parent_workflow_id, parent_run_id, start_time, close_time, next_event_id, history_bytes, " \
   "next_due, offered_on, volatile, pool, slot, fence, deadline, outcome, cause"
+
+// Of runs_open. A permit is in the namespace of its holder, and there is only this one.
+#define OPEN_PERMITS                                                                               \
+  "namespace = 'default' AND workflow_id >= 'permit:' AND workflow_id < 'permit;' AND status = 1 " \
+  "AND pool IS NOT NULL"
 
 struct Store::Statements {
   explicit Statements(Database& db) : database(db) {}
@@ -54,10 +93,15 @@ struct Store::Statements {
 
   Statement run{database, "SELECT " RUN_COLUMNS " FROM runs WHERE number = ?"};
   Statement history{database,
-                    "SELECT first_event_id, events FROM history "
-                    "WHERE run = ?1 AND first_event_id >= coalesce((SELECT max(first_event_id) "
-                    "FROM history WHERE run = ?1 AND first_event_id <= ?2), 0) "
+                    "SELECT first_event_id, events FROM history WHERE run = ? "
                     "ORDER BY first_event_id"};
+  Statement history_part{
+      database,
+      "SELECT first_event_id, events FROM history "
+      "WHERE run = ?1 AND first_event_id >= coalesce((SELECT max(first_event_id) "
+      "FROM history WHERE run = ?1 AND first_event_id <= ?2), 0) "
+      "AND first_event_id < ?3 "
+      "ORDER BY first_event_id"};
   Statement activities{database,
                        "SELECT scheduled_event_id, offered_on, attempt FROM activities "
                        "WHERE run = ?"};
@@ -90,12 +134,10 @@ struct Store::Statements {
   Statement pools{database, "SELECT name, settings FROM pools"};
   Statement waiters{database, "SELECT id, pool, waiter FROM waiters ORDER BY id"};
   Statement open_permits{database,
-                         "SELECT number FROM runs INDEXED BY runs_permits_open "
-                         "WHERE pool IS NOT NULL AND status = 1"};
+                         "SELECT number FROM runs INDEXED BY runs_open WHERE " OPEN_PERMITS};
   Statement open_permits_by_pool{database,
                                  "SELECT pool, number, start_time FROM runs "
-                                 "INDEXED BY runs_permits_open "
-                                 "WHERE pool IS NOT NULL AND status = 1"};
+                                 "INDEXED BY runs_open WHERE " OPEN_PERMITS};
   Statement due_run_count{database,
                           "SELECT count(*) FROM runs INDEXED BY runs_due "
                           "WHERE next_due IS NOT NULL"};
@@ -154,36 +196,68 @@ struct Store::Statements {
                        "ORDER BY fence DESC LIMIT 1 OFFSET ?3)"};
 };
 
-Store::Store(Database::Options options)
+Store::Store(Database::Options options, const Opening& opening)
     : file_(options.mode == Database::Mode::in_memory ? "" : options.path),
-      database_(with_version(std::move(options))) {
-  migrate();
+      mark_(opening.mark.empty() ? nullptr : std::make_unique<CommitMark>(opening.mark)),
+      ballast_(opening.ballast.empty() ? nullptr : std::make_unique<Ballast>(opening.ballast)),
+      looks_only_(options.mode == Database::Mode::read_only),
+      database_(with_version(options)) {
+  try {
+    examine(opening);
+    if (!looks_only_) migrate(database_, !file_.empty());
+  } catch (...) {
+    database_.leave_as_it_is();
+    throw;
+  }
   sql_ = std::make_unique<Statements>(database_);
-  Transaction take_ownership(database_);
-  database_.execute("UPDATE server SET epoch = epoch + 1");
-  take_ownership.commit();
+  api_keys_ = std::make_unique<ApiKeyTable>(database_);
+  if (!looks_only_) take_ownership(opening);
   load_counters();
+  if (mark_) mark_->note(counters_.commit_seq);
 }
 
 Store::~Store() = default;
 
-void Store::migrate() {
-  if (database_.user_version() == schema_version) return;
-  Transaction migration(database_);
-  if (database_.user_version() == 0) {
-    database_.execute(schema_sql);
-  } else {
-    ENSURE(database_.user_version() == 1);
-    database_.execute("ALTER TABLE holds ADD COLUMN requested_at INTEGER");
-    database_.execute("ALTER TABLE holds ADD COLUMN late_release_at INTEGER");
+// Before anything is written: whether this is the database that it should be, and whole.
+void Store::examine(const Opening& opening) {
+  const int version = database_.user_version();
+  if (looks_only_ && version != schema_version) {
+    throw StartRefused(file_ + " has schema version " + std::to_string(version) + ", not " +
+                       std::to_string(schema_version) + ": a server's start brings it there");
   }
-  database_.set_user_version(schema_version);
-  migration.commit();
+  if (!file_.empty() && version >= sealed_version) database_.require_sealed();
+  const auto acknowledged = mark_ ? mark_->read() : std::nullopt;
+  if (acknowledged && !opening.fence_epoch) {
+    const std::int64_t found = version == 0 ? 0 : last_commit(database_);
+    if (found < *acknowledged)
+      throw StartRefused(lost_commits(file_, found, *acknowledged, version));
+  }
+  if (opening.page_check_max.count() == 0) return;
+  const auto end = std::chrono::steady_clock::now() + opening.page_check_max;
+  const auto judge = version == schema_version ? opening.judge : [] {};
+  const PageGuard::Scan scan =
+      database_.check_pages([end] { return std::chrono::steady_clock::now() >= end; }, judge);
+  has_all_seals_ = scan.complete;
+}
+
+void Store::take_ownership(const Opening& opening) {
+  load_counters();
+  std::int64_t fence = counters_.fence;
+  if (opening.fence_epoch) {
+    if (*opening.fence_epoch <= fence_epoch() || *opening.fence_epoch > fence_epoch_max) {
+      throw StartRefused(epoch_refusal(file_, *opening.fence_epoch, fence_epoch()));
+    }
+    fence = *opening.fence_epoch << fence_epoch_shift;
+  }
+  Statement own(database_, "UPDATE server SET epoch = epoch + 1, fence = ?");
+  Transaction transaction(database_);
+  own.run(fence);
+  transaction.commit();
 }
 
 void Store::load_counters() {
   auto row = sql_->counters.bind();
-  ENSURE(row.step());
+  if (!row.step()) throw StartRefused(file_ + ": " + no_counters);
   counters_ = {row.i64(0), row.i64(1), row.i64(2), row.i64(3), row.i64(4), from_us(row.i64(5))};
   committed_ = counters_;
 }
@@ -224,10 +298,22 @@ std::optional<RunRow> Store::run(RunNumber number) {
   return read_run(row);
 }
 
-std::vector<HistoryBatch> Store::history(RunNumber number, std::int64_t from_event_id) {
+std::vector<HistoryBatch> Store::history(RunNumber number) {
+  return read_history(sql_->history.bind(number.value), number);
+}
+
+std::vector<HistoryBatch> Store::history(RunNumber number, std::int64_t from_event_id,
+                                         std::int64_t to_event_id) {
+  return read_history(sql_->history_part.bind(number.value, from_event_id, to_event_id), number);
+}
+
+std::vector<HistoryBatch> Store::read_history(Statement::Cursor rows, RunNumber number) {
   std::vector<HistoryBatch> batches;
-  for (auto row = sql_->history.bind(number.value, from_event_id); row.step();) {
-    batches.push_back({row.i64(0), std::string(row.text(1))});
+  while (rows.step()) {
+    batches.push_back({rows.i64(0), std::string(rows.text(1))});
+    if (batches.back().events.find('\0') == std::string::npos) continue;
+    throw Damaged(SQLITE_CORRUPT, "the events of run " + std::to_string(number.value) +
+                                      " are not as they were written: the disk has lost a part");
   }
   return batches;
 }
@@ -472,9 +558,21 @@ void Store::commit(Time now) {
   batch_->commit();
   batch_.reset();
   committed_ = counters_;
+  if (mark_) mark_->note(counters_.commit_seq);
 }
 
-std::string Store::obstacle() const { return file_.empty() ? "" : disk_obstacle(file_); }
+std::string Store::obstacle() const {
+  if (reserve_used_) return "the disk of the database is full, and its reserve is in use";
+  return file_.empty() ? "" : disk_obstacle(file_);
+}
+
+void Store::use_reserve() noexcept {
+  if (ballast_ && ballast_->drop()) reserve_used_ = true;
+}
+
+void Store::restore_reserve() noexcept {
+  if (reserve_used_ && ballast_->make()) reserve_used_ = false;
+}
 
 void Store::roll_back() {
   batch_.reset();

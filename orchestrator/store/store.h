@@ -6,6 +6,7 @@
 // knows and load it again.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -14,11 +15,33 @@
 #include <vector>
 
 #include "orchestrator/protocol/pools.h"
+#include "orchestrator/store/api_key_table.h"
+#include "orchestrator/store/ballast.h"
+#include "orchestrator/store/commit_mark.h"
 #include "orchestrator/store/database.h"
+#include "orchestrator/store/schema.h"
 
 namespace permit::store {
 
-inline constexpr int schema_version = 2;
+// Fences are (epoch << 40) + count. The epoch goes up by hand, when a copy takes the place of a
+// database that has gone on since: what it grants is then above all that was granted before.
+inline constexpr int fence_epoch_shift = 40;
+inline constexpr std::int64_t fence_epoch_max = (1 << 13) - 1;  // a fence is below 2^53
+
+// How a server opens its database.
+struct Opening {
+  std::string mark{};                          // the file of its CommitMark; empty: none
+  std::optional<std::int64_t> fence_epoch{};   // begin this one
+  std::chrono::milliseconds page_check_max{};  // look at all pages for so long
+  std::function<void()> judge = [] {};         // see Database::check_pages()
+  std::string ballast{};                       // the file of its Ballast; empty: none
+};
+
+// The database is not what this server should go on with; what() says why and what to do.
+class StartRefused : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
 
 struct RunRow {
   RunNumber number;
@@ -86,15 +109,19 @@ struct Counters {
 
 class Store {
  public:
-  // Opens or creates the database and takes ownership: the epoch goes up by one, durably.
-  explicit Store(Database::Options options);
+  // Opens or creates the database and takes ownership: the epoch goes up by one, durably. Read
+  // only, it takes nothing, and the file must be of this schema. Throws StartRefused, StoreFailed.
+  explicit Store(Database::Options options, const Opening& opening = {});
   ~Store();
 
   const Counters& counters() const { return counters_; }
+  std::int64_t fence_epoch() const { return counters_.fence >> fence_epoch_shift; }
 
   // --- Reading; sees the open batch ---
   std::optional<RunRow> run(RunNumber number);
-  std::vector<HistoryBatch> history(RunNumber number, std::int64_t from_event_id = 1);
+  std::vector<HistoryBatch> history(RunNumber number);
+  std::vector<HistoryBatch> history(RunNumber number, std::int64_t from_event_id,
+                                    std::int64_t to_event_id);
   std::vector<ActivityRow> activities(RunNumber number);
   std::optional<RunNumber> open_run(const std::string& namespace_, const WorkflowId& id);
   std::optional<RunNumber> latest_run(const std::string& namespace_, const WorkflowId& id);
@@ -158,20 +185,34 @@ class Store {
   std::vector<RunNumber> delete_closed_before(Time before, int count_max);
   void trim_holds(const PoolName& pool, const SlotName& slot, int holds_kept);
 
+  ApiKeyTable& api_keys() { return *api_keys_; }
   Database& database() { return database_; }
+  bool has_all_seals() const { return has_all_seals_; }  // of its file's pages, from now on
   // Why nothing can be written, as far as the disk says; see disk_space.h.
   std::string obstacle() const;
+  // The disk is full: its ballast goes, and until it is back nothing new should be begun.
+  void use_reserve() noexcept;
+  void restore_reserve() noexcept;  // if there is space again
+  bool reserve_used() const { return reserve_used_; }
 
  private:
   struct Statements;
 
-  void migrate();
+  void examine(const Opening& opening);
+  void take_ownership(const Opening& opening);
   void load_counters();
   RunRow read_run(Statement::Cursor& row);
+  std::vector<HistoryBatch> read_history(Statement::Cursor rows, RunNumber number);
 
   const std::string file_;  // empty: in memory
+  std::unique_ptr<CommitMark> mark_;
+  std::unique_ptr<Ballast> ballast_;
+  bool reserve_used_ = false;
+  const bool looks_only_;
+  bool has_all_seals_ = false;
   Database database_;
   std::unique_ptr<Statements> sql_;
+  std::unique_ptr<ApiKeyTable> api_keys_;
   std::optional<Transaction> batch_;
   Counters counters_;
   Counters committed_;

@@ -4,7 +4,7 @@
 #include <deque>
 #include <utility>
 
-#include "tests/programs/prefixes.h"
+#include "tests/support/prefixes.h"
 
 namespace permit::programs {
 
@@ -171,11 +171,14 @@ void World::check_runs() {
   simulation::require(task_failures_.empty(),
                       task_failures_.empty() ? "" : "a task failed: " + task_failures_.front());
   environment_->check();
+  test::ReplayTotals replayed;
   for (const Seen& run : runs_) {
     count(run.events);
-    check_prefixes(registry_, run.execution, run.events,
-                   code_changed_ ? Ends::replayed : Ends::live, totals_);
+    test::check_prefixes(registry_, run.execution, run.events,
+                         code_changed_ ? test::Ends::replayed : test::Ends::live, replayed);
   }
+  totals_.prefixes += replayed.prefixes;
+  totals_.tasks_compared += replayed.tasks_compared;
 }
 
 void World::count(const std::vector<Event>& events) {

@@ -298,6 +298,7 @@ TEST_CASE("a power loss at any sync of 200 transactions loses nothing acknowledg
     ledger.write(acked + 1, dice(1500));
     ++acked;
   }
+  vfs.on_sync({});  // what it uses ends before the connection
   CHECK(first_fault == "");
   CHECK(images > 200 * 6);
 }
@@ -364,6 +365,32 @@ TEST_CASE("each sync and each write may fail, once or from then on, and nothing 
     while (survives_fault(fail_sync)) ++sync;
     CHECK(sync > 20);
   }
+}
+
+TEST_CASE("a sync that says it failed may have been durable: the refused transaction is there") {
+  CrashVfs vfs;
+  {
+    Ledger ledger(vfs);
+    ledger.write(1, 100);
+    vfs.lie_next_sync();
+    CHECK_THROWS_AS(ledger.write(2, 100), StoreFailed);
+    CHECK_THROWS_AS(ledger.write(3, 100), StoreFailed);
+  }
+  vfs.crash([](std::uint32_t) { return 0U; }, CrashMode::drop_all);
+  Ledger recovered(vfs);
+  CHECK(recovered.fault() == "");
+  CHECK(recovered.last() == 2);
+}
+
+TEST_CASE("a read that fails is an error, and the next one is not") {
+  CrashVfs vfs;
+  {
+    Ledger(vfs).write(1, 100);
+  }
+  vfs.fail_read_after(0);
+  CHECK_THROWS_AS(Ledger{vfs}, StoreFailed);
+  vfs.fail_read_after(std::nullopt);
+  CHECK(Ledger(vfs).last() == 1);
 }
 
 TEST_CASE("a disk that is full at any point loses nothing, and goes on when it is not") {

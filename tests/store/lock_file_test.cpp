@@ -13,27 +13,14 @@
 #include <string>
 #include <system_error>
 
+#include "tests/support/temporary_directory.h"
+
 namespace permit::store {
 namespace {
 
 namespace fs = std::filesystem;
 
-class TemporaryDirectory {
- public:
-  TemporaryDirectory() {
-    std::string name = (fs::temp_directory_path() / "permit_lock_XXXXXX").string();
-    REQUIRE(::mkdtemp(name.data()) != nullptr);
-    path_ = name;
-  }
-  ~TemporaryDirectory() { fs::remove_all(path_); }
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-
-  std::string file(const std::string& name) const { return (path_ / name).string(); }
-
- private:
-  fs::path path_;
-};
+using test::TemporaryDirectory;
 
 const auto noon = std::chrono::system_clock::from_time_t(1'767'268'800);  // 2026-01-01T12:00:00Z
 
@@ -111,6 +98,30 @@ TEST_CASE("two names of one database are one lock") {
   const LockFile lock(directory.file("alias.db"), noon);
   CHECK(refusal(database) != "");
   CHECK(refusal(directory.file("./permit.db")) != "");
+}
+
+TEST_CASE("a hard link is the same database, too") {
+  const TemporaryDirectory directory;
+  const std::string database = directory.file("permit.db");
+  const std::string other = directory.file("other.db");
+  const pid_t child = ::fork();  // a process loses its locks on a file with any descriptor of it
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    const LockFile lock(database, noon);
+    fs::create_hard_link(database, other);
+    ::_exit(refusal(other).find("under another name") != std::string::npos ? 0 : 1);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+  CHECK(refusal(other) == "");
+}
+
+TEST_CASE("a new database is its owner's only") {
+  const TemporaryDirectory directory;
+  const std::string database = directory.file("permit.db");
+  const LockFile lock(database, noon);
+  CHECK(fs::status(database).permissions() == (fs::perms::owner_read | fs::perms::owner_write));
 }
 
 TEST_CASE("a longer text of an earlier holder is gone, and an unreadable one does no harm") {

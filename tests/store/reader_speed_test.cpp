@@ -135,7 +135,7 @@ TEST_CASE("every read goes by an index or by the order of its keys") {
   query.state = HoldState::held;
   CHECK(hold_plan(Access::index) ==
         "SEARCH holds USING INTEGER PRIMARY KEY (rowid=?); LIST SUBQUERY 2; "
-        "SEARCH runs USING INDEX runs_permits_open (pool=? AND slot=?)" +
+        "SEARCH runs USING INDEX runs_open (namespace=? AND workflow_id=?)" +
             deadline);
 }
 

@@ -7,6 +7,7 @@
 #include "orchestrator/core/invariants.h"
 #include "orchestrator/protocol/ensure.h"
 #include "orchestrator/protocol/json.h"
+#include "orchestrator/service/file_check.h"
 
 namespace permit::test {
 
@@ -172,6 +173,19 @@ void Cluster::check() {
   service_->check_everything();
   for (const Run& run : runs()) core::check_history(history(run.number));
   check_ledger();
+  check_file();
+}
+
+// What `permit server check` would say of it.
+void Cluster::check_file() {
+  store::Database::Options database;
+  database.path = "/permit.db";
+  database.vfs = vfs_.name();
+  const auto report = service::check_file(database, [](const auto&, auto, auto) {});
+  for (const store::Fault& fault : report.faults) {
+    throw InvariantViolated(fault.table + ", " + fault.row + ": " + fault.what);
+  }
+  ENSURE(report.fault_count == 0);
 }
 
 // Every grant ended in exactly one way or is still held: by the counts, and by the rows.

@@ -48,6 +48,8 @@ class Cluster {
   void fill_disk() { vfs_.disk_limit(vfs_.disk_size()); }
   void free_disk() { vfs_.disk_limit(std::nullopt); }
 
+  Disk disk() const { return vfs_.copy(); }
+
   // --- Names ---
   std::string name(const RunId& run_id);
   std::string name(const WorkflowExecution& execution);
@@ -79,6 +81,7 @@ class Cluster {
   void reopen(Duration down);
   void learn_names();
   void check_ledger();
+  void check_file();
 
   CrashVfs vfs_;
   service::ManualClock clock_;

@@ -116,8 +116,12 @@ class CrashVfs {
 
   // SQLITE_IOERR; what the failed sync should have covered stays unsynced.
   void fail_next_sync(Fault fault = Fault::once);
+  // The same answer, and all is on disk: who retries or forgets is wrong.
+  void lie_next_sync();
   // The write after the next `writes` ones.
   void fail_write_after(std::size_t writes, Fault fault = Fault::once);
+  // The read after the next `reads` ones; nullopt: none.
+  void fail_read_after(std::optional<std::size_t> reads);
   void clear_faults();
   // SQLITE_FULL for a write that would make all files together larger than this.
   void disk_limit(std::optional<std::size_t> bytes);

@@ -1,4 +1,4 @@
-#include "tests/programs/prefixes.h"
+#include "tests/support/prefixes.h"
 
 #include <string>
 
@@ -7,7 +7,7 @@
 #include "worker/command_matching.h"
 #include "worker/workflow_instance.h"
 
-namespace permit::programs {
+namespace permit::test {
 
 namespace {
 
@@ -30,7 +30,7 @@ Tasks texts_of(const std::vector<std::vector<Command>>& tasks) {
 }
 
 void compare(const Tasks& expected, const Tasks& replayed, std::size_t count,
-             const std::string& what, Totals& totals) {
+             const std::string& what, ReplayTotals& totals) {
   simulation::require(replayed.size() == count, what + ": " + std::to_string(replayed.size()) +
                                                     " tasks, not " + std::to_string(count));
   for (std::size_t i = 0; i < count; ++i, ++totals.tasks_compared) {
@@ -55,8 +55,10 @@ std::size_t end_of_commands(const std::vector<Event>& events, std::size_t comple
 Tasks split_there(const Registry& registry, const WorkflowExecution& execution,
                   const std::vector<Event>& events, std::size_t completed) {
   static const LogSink silent;
+  const std::string& type =
+      events.front().get_if<event::WorkflowExecutionStarted>()->workflow_type.name;
   std::vector<std::vector<Command>> tasks;
-  WorkflowInstance instance(execution, *registry.find_workflow("program"), silent);
+  WorkflowInstance instance(execution, *registry.find_workflow(type), silent);
   instance.record_tasks(tasks);
   const auto middle = events.begin() + static_cast<std::ptrdiff_t>(completed);
   instance.activate({events.begin(), middle});
@@ -67,7 +69,7 @@ Tasks split_there(const Registry& registry, const WorkflowExecution& execution,
 }  // namespace
 
 void check_prefixes(const Registry& registry, const WorkflowExecution& execution,
-                    const std::vector<Event>& events, Ends ends, Totals& totals) {
+                    const std::vector<Event>& events, Ends ends, ReplayTotals& totals) {
   const std::string name =
       "workflow " + execution.workflow_id.value + ", run " + execution.run_id.value;
   const bool is_open_task = events.back().get_if<event::WorkflowTaskStarted>() != nullptr;
@@ -89,4 +91,4 @@ void check_prefixes(const Registry& registry, const WorkflowExecution& execution
   }
 }
 
-}  // namespace permit::programs
+}  // namespace permit::test
