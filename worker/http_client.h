@@ -5,12 +5,14 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "worker/client.h"
+#include "worker/tls.h"
 
 namespace permit::worker {
 
@@ -39,16 +41,18 @@ class EventReader {
 
 class HttpTransport : public Transport {
  public:
-  // "host:port", "http://host:port". Throws Error ADDRESS_INVALID.
-  explicit HttpTransport(const std::string& address, Patience patience = {});
+  // "host:port", "http://host:port", "https://host:port". Throws Error ADDRESS_INVALID.
+  explicit HttpTransport(const std::string& address, Patience patience = {},
+                         TlsOptions tls = tls_from_environment());
   ~HttpTransport() override;
 
   // Throws what the server answers; Error SERVER_UNREACHABLE (unavailable) if it could not be
-  // asked; ANSWER_LOST (unavailable) if it did not answer: the request may or may not have been
-  // done.
+  // asked, TLS_UNTRUSTED, TLS_NAME_MISMATCH, TLS_CERTIFICATE_REQUIRED, TLS_NOT_SPOKEN,
+  // TLS_FILE_INVALID or TLS_FAILED (unavailable) if it is asked in safety only, which could not be
+  // had; ANSWER_LOST (unavailable) if it did not answer: the request may or may not have been done.
   std::string call(std::string_view rpc, const std::string& text) override;
 
-  // Sent with every call; "" is none. Before the first call.
+  // Sent with every call; "" is none. Before the first call. Without it, default_api_key() is.
   void set_api_key(std::string key) { api_key_ = std::move(key); }
 
   // The server's event stream, GET `target`, from the one after `last_id` on; "" begins anew.
@@ -66,15 +70,18 @@ class HttpTransport : public Transport {
     std::chrono::steady_clock::time_point since;
   };
 
+  std::string api_key() const;
   std::unique_ptr<Connection> take();
   void put_back(std::unique_ptr<Connection> connection);
 
   const Patience patience_;
+  const TlsOptions tls_;
+  bool is_tls_ = false;
   std::string host_;
   std::string port_;
-  std::string api_key_;
-  std::mutex mutex_;
-  std::vector<Idle> idle_;  // most recent last
+  mutable std::mutex mutex_;
+  mutable std::optional<std::string> api_key_;  // that it is, once it is known
+  std::vector<Idle> idle_;                      // most recent last
 };
 
 }  // namespace permit::worker

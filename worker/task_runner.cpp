@@ -58,10 +58,10 @@ std::unique_ptr<WorkflowInstance> TaskRunner::make(
 WorkflowTaskAnswer TaskRunner::run_task(const PollWorkflowTaskQueueResponse& task) {
   const RunId& run = task.workflow_execution->run_id;
   std::vector<Event> events = events_of(task);
-  WorkflowInstance* instance = find(run);
+  Cached* cached = find(run);
   const bool is_whole = !events.empty() && events.front().event_id == 1;
-  const bool goes_on = instance != nullptr && !is_whole &&
-                       instance->task_started_event_id() == task.previous_started_event_id;
+  const bool goes_on = cached != nullptr && !is_whole && cached->unanswered.value.empty() &&
+                       cached->instance->task_started_event_id() == task.previous_started_event_id;
   if (goes_on) {
     ++cache_hits_;
   } else {
@@ -69,8 +69,10 @@ WorkflowTaskAnswer TaskRunner::run_task(const PollWorkflowTaskQueueResponse& tas
     evict(run);
     if (!is_whole) events = options_.fetch_history(*task.workflow_execution);
     keep(run, make(task));
-    instance = find(run);
+    cached = find(run);
   }
+  WorkflowInstance* const instance = cached->instance.get();
+  cached->unanswered = task.task_token;
   RespondWorkflowTaskCompletedRequest answer;
   answer.commands = instance->activate(events);
   for (const auto& [id, query] : task.queries) {
@@ -108,7 +110,8 @@ WorkflowTaskAnswer TaskRunner::answer_query(const PollWorkflowTaskQueueResponse&
   answer.task_token = task.task_token;
   answer.namespace_ = options_.namespace_name;
   try {
-    WorkflowInstance* instance = find(task.workflow_execution->run_id);
+    const Cached* cached = find(task.workflow_execution->run_id);
+    WorkflowInstance* instance = cached == nullptr ? nullptr : cached->instance.get();
     std::unique_ptr<WorkflowInstance> replayed;
     std::vector<Event> events = events_of(task);
     const bool knows_less = instance != nullptr && !events.empty() &&
@@ -148,11 +151,17 @@ WorkflowTaskAnswer TaskRunner::failed(const PollWorkflowTaskQueueResponse& task,
   return answer;
 }
 
-WorkflowInstance* TaskRunner::find(const RunId& run) {
+TaskRunner::Cached* TaskRunner::find(const RunId& run) {
   const auto found = cached_.find(run);
   if (found == cached_.end()) return nullptr;
   uses_.splice(uses_.begin(), uses_, found->second.use);
-  return found->second.instance.get();
+  return &found->second;
+}
+
+void TaskRunner::accepted(const RunId& run, const Bytes& task_token) {
+  const auto found = cached_.find(run);
+  if (found == cached_.end() || found->second.unanswered != task_token) return;
+  found->second.unanswered = {};
 }
 
 void TaskRunner::keep(const RunId& run, std::unique_ptr<WorkflowInstance> instance) {

@@ -41,6 +41,10 @@ class TaskRunner {
   TaskRunner(const Registry& registry, Options options);
 
   WorkflowTaskAnswer run(const PollWorkflowTaskQueueResponse& task);
+  // The server took the answer to that task. Until then the run may be one that came of a task
+  // whose time was over, and what it believes, such as the time, is not what history says: nothing
+  // goes on with it.
+  void accepted(const RunId& run, const Bytes& task_token);
   // The server did not take an answer: what this run has become here does not count.
   void evict(const RunId& run);
   void evict_all();
@@ -55,6 +59,7 @@ class TaskRunner {
   struct Cached {
     std::unique_ptr<WorkflowInstance> instance;
     std::list<RunId>::iterator use;
+    Bytes unanswered{};  // the token of its last task; empty: the server has taken the answer
   };
 
   WorkflowTaskAnswer run_task(const PollWorkflowTaskQueueResponse& task);
@@ -62,7 +67,7 @@ class TaskRunner {
   WorkflowTaskAnswer failed(const PollWorkflowTaskQueueResponse& task,
                             WorkflowTaskFailedCause cause, const std::exception_ptr& why);
   std::unique_ptr<WorkflowInstance> make(const PollWorkflowTaskQueueResponse& task) const;
-  WorkflowInstance* find(const RunId& run);
+  Cached* find(const RunId& run);
   void keep(const RunId& run, std::unique_ptr<WorkflowInstance> instance);
 
   const Registry& registry_;

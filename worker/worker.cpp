@@ -274,6 +274,7 @@ void Worker::run_workflow_task(PollWorkflowTaskQueueResponse task) {
       }
       return;
     }
+    workflow_queue_.push([this, run, token = task.task_token] { runner_->accepted(run, token); });
     if (!next) return;
     task = std::move(*next);
   }

@@ -64,6 +64,7 @@ std::vector<Command> permit_commands();  // list, who, watch, describe, history,
 std::vector<Command> run_commands();     // run
 std::vector<Command> pool_commands();
 std::vector<Command> server_commands();
+std::vector<Command> api_key_commands();
 std::vector<Command> workflow_commands();
 std::vector<Command> worker_commands();
 std::vector<Command> queue_commands();  // worker list, task-queue

@@ -12,7 +12,15 @@ const std::vector<Flag>& global_flags() {
       {"profile", 0, ValueType::text, "NAME", "the profile of the configuration file (default)"},
       {"config-file", 0, ValueType::text, "FILE",
        "the configuration file (~/.config/permit/permit.toml)", Completes::file},
+      {"api-key", 0, ValueType::text, "KEY", "the API key; better keep it in a file"},
       {"api-key-file", 0, ValueType::text, "FILE", "a file with the API key", Completes::file},
+      {"tls-ca", 0, ValueType::text, "FILE",
+       "whom to trust when the address is https:// (the system's authorities)", Completes::file},
+      {"tls-cert", 0, ValueType::text, "FILE", "your certificate, for a server that asks for one",
+       Completes::file},
+      {"tls-key", 0, ValueType::text, "FILE", "its key", Completes::file},
+      {"tls-server-name", 0, ValueType::text, "NAME",
+       "whom the server's certificate must be for (the address's host)"},
       {"identity", 0, ValueType::text, "NAME", "who you are, for the record (user@host)"},
       {"output",
        'o',
@@ -48,8 +56,8 @@ const std::vector<Command>& commands() {
   static const std::vector<Command> all = [] {
     std::vector<Command> joined;
     for (auto* group : {run_commands, permit_commands, pool_commands, workflow_commands,
-                        worker_commands, queue_commands, server_commands, config_commands,
-                        completion_commands, doctor_commands, help_commands}) {
+                        worker_commands, queue_commands, server_commands, api_key_commands,
+                        config_commands, completion_commands, doctor_commands, help_commands}) {
       std::vector<Command> commands = group();
       std::move(commands.begin(), commands.end(), std::back_inserter(joined));
     }

@@ -125,7 +125,9 @@ class Completion {
     if (command_ != nullptr) {
       for (const Flag& flag : command_->flags) known.push_back(&flag);
     }
-    for (const Flag& flag : global_flags()) known.push_back(&flag);
+    for (const Flag& flag : global_flags()) {
+      if (long_flag(flag.name) == &flag) known.push_back(&flag);  // not hidden by the command's own
+    }
     for (const Flag* flag : known) add_if_begun("--" + flag->name, flag->help, current_);
   }
 

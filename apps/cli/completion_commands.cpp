@@ -38,7 +38,8 @@ std::vector<std::string> flags_of_server(const std::vector<std::string>& words) 
   std::vector<std::string> flags;
   for (std::size_t i = 0; i + 1 < words.size() && words[i] != "--"; ++i) {
     for (const char* name :
-         {"--address", "--namespace", "-n", "--profile", "--config-file", "--api-key-file"}) {
+         {"--address", "--namespace", "-n", "--profile", "--config-file", "--api-key-file",
+          "--tls-ca", "--tls-cert", "--tls-key", "--tls-server-name"}) {
       const std::string flag = name;
       if (words[i].starts_with(flag + "=")) flags.push_back(words[i]);
       if (words[i] != flag || i + 2 >= words.size()) continue;

@@ -51,13 +51,18 @@ class Doctor {
     ServerStatus status;
     try {
       // A health check has no time for a server that hangs.
-      worker::HttpTransport prompt(session_.settings().text("address"), {2s, 5s});
+      worker::HttpTransport prompt(session_.settings().text("address"), {2s, 5s}, session_.tls());
       prompt.set_api_key(session_.api_key());
       status = permits::PoolClient(prompt, session_.identity(), session_.namespace_name()).status();
     } catch (const Error& error) {
+      if (error.code() != ErrorCode::unavailable) {  // it is there, and said no
+        say(error.message());
+        return false;
+      }
       const Settings::Value& address = session_.settings().get("address");
+      const bool is_there = error.reason() != "SERVER_UNREACHABLE";
       say(error.message() + "; the address is from " + address.origin +
-          ". Is it running? Try: permit server start-dev");
+          (is_there ? "" : ". Is it running? Try: permit server start-dev"));
       return false;
     }
     const auto here = asked + (std::chrono::system_clock::now() - asked) / 2;

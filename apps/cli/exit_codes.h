@@ -10,8 +10,10 @@ enum ExitCode : int {
   exit_not_found = 3,       // no such permit, workflow, pool, …
   exit_not_allowed = 4,     // not authenticated, or not allowed
   exit_conflict = 5,        // held or started already, or changed since it was shown
+  exit_no_input = 66,       // a database cannot be read (sysexits: NOINPUT)
   exit_unreachable = 69,    // no server answers (sysexits: UNAVAILABLE)
   exit_no_slot = 75,        // no slot within --wait (sysexits: TEMPFAIL)
+  exit_unsafe = 78,         // a server may not start as it is set up (sysexits: CONFIG)
   exit_time_out = 124,      // the permit ended and the command was stopped; or --command-timeout
   exit_broken = 125,        // `run`: permit itself failed
   exit_not_runnable = 126,  // `run`: the command cannot be executed

@@ -86,6 +86,12 @@ std::string examples_of(const Command& command) {
   return text;
 }
 
+// Which then hides the global one of that name.
+bool has_own(const Command& command, const std::string& flag) {
+  return std::any_of(command.flags.begin(), command.flags.end(),
+                     [&](const Flag& own) { return own.name == flag; });
+}
+
 std::string page_of(const Command& command, HelpLength length) {
   std::string page = "permit " + command.name + ": " + command.summary + "\n\n";
   page += examples_of(command);
@@ -97,7 +103,9 @@ std::string page_of(const Command& command, HelpLength length) {
     return page + "\nMore: permit help " + command.name + "    Global flags: permit help\n";
   }
   page += "\nGlobal flags:\n";
-  for (const Flag& flag : global_flags()) page += flag_line(flag);
+  for (const Flag& flag : global_flags()) {
+    if (!has_own(command, flag.name)) page += flag_line(flag);
+  }
   if (command.details.empty()) return page;
   page += "\n";
   std::size_t at = 0;
@@ -147,8 +155,10 @@ constexpr const char* exit_codes_text =
     "    3  no such permit, workflow or pool\n"
     "    4  not authenticated, or not allowed\n"
     "    5  conflict: held already, started already, or changed since it was shown\n"
+    "   66  server check, server backup: the database cannot be read\n"
     "   69  no server answers\n"
     "   75  no slot within --wait (run --conflict-exit-code changes it)\n"
+    "   78  server: it would not be safe to start like this; nothing was done\n"
     "  124  the permit ended and run stopped the command; or --command-timeout passed\n"
     "  125  run: permit itself failed\n"
     "  126  run: the command cannot be executed\n"
@@ -248,7 +258,9 @@ std::string man_page(const Command& command) {
   if (!command.flags.empty()) page += ".SH FLAGS\n";
   for (const Flag& flag : command.flags) page += roff_flag(flag);
   page += ".SH GLOBAL FLAGS\n";
-  for (const Flag& flag : global_flags()) page += roff_flag(flag);
+  for (const Flag& flag : global_flags()) {
+    if (!has_own(command, flag.name)) page += roff_flag(flag);
+  }
   return page + ".SH SEE ALSO\n\\fBpermit\\fR(1)\n";
 }
 

@@ -60,7 +60,7 @@ std::string InProcessTransport::call(std::string_view rpc, const std::string& re
   auto exchange = std::make_shared<Exchange>(std::move(message), waiting_);
   const std::shared_ptr<const Exchange::Answer> answer = exchange->answer();
   boost::asio::post(io_, [this, exchange = std::move(exchange)]() mutable {
-    routes_.handle(std::exchange(exchange, nullptr));
+    routes_.handle_own(std::exchange(exchange, nullptr));
   });
   std::unique_lock lock(waiting_->mutex);
   waiting_->changed.wait(lock, [&] { return answer->is_over || waiting_->closed; });

@@ -1,7 +1,9 @@
 #include "apps/cli/server_command.h"
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,15 +11,18 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <fstream>
 #include <iostream>
+#include <new>
 #include <optional>
 #include <thread>
 
 #include "apps/cli/exit_codes.h"
+#include "apps/cli/exposure.h"
 #include "apps/cli/in_process.h"
 #include "apps/cli/port_owner.h"
+#include "apps/cli/server_files.h"
 #include "apps/cli/server_settings.h"
+#include "apps/cli/session.h"
 #include "apps/cli/systemd.h"
 #include "orchestrator/http/request_log.h"
 #include "orchestrator/http/routes.h"
@@ -39,32 +44,20 @@ using SteadyClock = std::chrono::steady_clock;
 
 namespace {
 
-// The secret behind holders' tokens: beside the database, not in it, so that a copy of the database
-// holds no token.
-std::string token_secret(const std::string& database) {
-  if (database.empty()) return "";
-  const std::string path = database + ".key";
-  std::string secret;
-  std::ifstream(path) >> secret;
-  if (secret.size() >= 16) return secret;
-  static constexpr char digits[] = "0123456789abcdef";
-  service::Random random(service::random_seed());
-  for (int i = 0; i < 32; ++i) secret += digits[random.below(16)];
-  const int file = open(path.c_str(), O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, S_IRUSR | S_IWUSR);
-  const bool written =
-      file >= 0 &&
-      write(file, secret.data(), secret.size()) == static_cast<ssize_t>(secret.size()) &&
-      fsync(file) == 0;
-  if (file >= 0) close(file);
-  if (!written) throw std::runtime_error("cannot write " + path);
-  return secret;
+// A core has all that memory has: payloads, tokens, the secret behind them. Whoever needs one
+// raises the limit of the process with prlimit.
+void dump_no_core() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_CORE, &limit) != 0) return;
+  limit.rlim_cur = 0;
+  setrlimit(RLIMIT_CORE, &limit);
 }
 
-store::Database::Options database_options(const ServerOptions& options) {
-  store::Database::Options database;
-  database.path = options.database;
-  if (options.database.empty()) database.mode = store::Database::Mode::in_memory;
-  return database;
+// The C library gives memory back whenever 128 KiB at its end are free, and takes it again for the
+// next batch: page faults for nothing.
+void keep_freed_memory() {
+  mallopt(M_TRIM_THRESHOLD, 16 << 20);
+  mallopt(M_MMAP_THRESHOLD, 4 << 20);
 }
 
 constexpr const char* unserved_text =
@@ -80,21 +73,32 @@ std::string what_started(const ServerOptions& options) {
          (options.database.empty() ? "in memory" : options.database);
 }
 
+// Throws StartRefused.
+http::AuthOptions checked_auth(const ServerOptions& options, int admin_keys) {
+  const Exposure exposure{options.address,   options.database, options.auth,
+                          options.has_tls(), options.insecure, admin_keys};
+  if (const auto why = refusal_of(exposure)) throw StartRefused(*why);
+  return {needs_key(exposure), exposure.has_tls};
+}
+
 // Everything a running server is made of, in the order of construction.
 class Server {
  public:
   Server(const ServerOptions& options, StandardLog& log)
       : log_(log),
+        tls_files_{options.tls_cert, options.tls_key, options.tls_client_ca},
+        tls_(options.has_tls() ? load_tls() : nullptr),
         lock_(lock(options)),
-        store_(database_options(options)),
+        store_(database_options(options), opening(options)),
         clock_(clock(options, store_)),
         service_(store_, *clock_, service_options(options, log.log)),
+        auth_(checked_auth(options, service_.api_keys().admins(clock_->now()))),
         virtual_time_(options.virtual_time
                           ? std::make_unique<service::VirtualTime>(
                                 service_, static_cast<service::ManualClock&>(*clock_))
                           : nullptr),
         reads_(
-            store_, database_options(options),
+            store_, reader_options(options, store_),
             [this](std::function<void()> answer) { asio::post(io_, std::move(answer)); }, log.log),
         requests_(log.log, options.log.slow),
         routes_(service_, reads_, route_options(options)),
@@ -104,9 +108,12 @@ class Server {
               }),
         signals_(io_, SIGTERM, SIGINT),
         debug_signal_(io_, SIGUSR1),
+        reload_signal_(io_),
         timer_(io_),
         transport_(io_, routes_) {
     say(LogLine::Level::info, "server_started", what_started(options));
+    if (tls_) say(LogLine::Level::info, "tls_loaded", tls_->summary());
+    if (tls_ || !options.is_dev) listen_for_reload();
     set_pools(options);
     if (!options.permit_worker || options.virtual_time) return;
     permits::register_permit_slot(permit_workflow_);
@@ -175,6 +182,9 @@ class Server {
 #endif
     return service;
   }
+  std::shared_ptr<const http::TlsContext> load_tls() const {
+    return std::make_shared<http::TlsContext>(tls_files_, std::chrono::system_clock::now());
+  }
   http::Server::Options http_options(const ServerOptions& options) {
     using Ended = service::Matching::EndedBy;
     http::Server::Options http;
@@ -184,6 +194,14 @@ class Server {
     http.address = options.address;
     http.port = options.port;
     http.limits.allowed_hosts = options.allowed_hosts;
+    // It may be called by the name of its host, and by any of its addresses, from elsewhere.
+    http.beyond_loopback = !is_loopback(options.address);
+    http.limits.addresses_are_hosts = http.beyond_loopback;
+    if (http.beyond_loopback) http.limits.allowed_hosts.push_back(host_name());
+    http.tls = tls_;
+    http.on_tls_failed = [this](const std::string& peer, const std::string& why) {
+      tls_failed(peer, why);
+    };
     return http;
   }
   http::RouteOptions route_options(const ServerOptions& options) {
@@ -193,6 +211,7 @@ class Server {
     routes.metrics_per_slot = options.metrics_per_slot;
     routes.settings = settings_in_force(options);
     routes.limits.allowed_hosts = options.allowed_hosts;
+    routes.auth = auth_;
     routes.unready = [this] { return stopping_ ? "the server is stopping" : std::string(); };
     routes.warning = [this] { return unserved_ ? std::string(unserved_text) : std::string(); };
     if (virtual_time_) {
@@ -258,6 +277,7 @@ class Server {
     service_.expire_polls(now);
     routes_.streams().advance(now);
     routes_.observe(service_.time());
+    routes_.end_unauthorized();
   }
 
   // That the loop goes round, and how many slots are taken. Nobody else knows both.
@@ -302,6 +322,52 @@ class Server {
           "by SIGUSR1, to " + std::string(name_of(log_.log.level())));
       listen_for_debug(usual);
     });
+  }
+
+  // SIGHUP: the certificate and its key again. What is open goes on with those it began with.
+  void listen_for_reload() {
+    boost::system::error_code ignored;
+    reload_signal_.add(SIGHUP, ignored);
+    reload_signal_.async_wait([this](const boost::system::error_code& error, int) {
+      if (error) return;
+      reload();
+      listen_for_reload();
+    });
+  }
+  void reload() {
+    LogLine line;
+    std::string problem;
+    line.event = "tls_loaded";
+    if (!tls_) {
+      line.event = "nothing_to_reload";
+      line.msg = "the configuration is read at the start only";
+    } else {
+      try {
+        tls_ = load_tls();
+        http_.use_tls(tls_);
+        line.msg = tls_->summary();
+      } catch (const Error& error) {
+        line.level = LogLine::Level::error;
+        line.event = "tls_not_loaded";
+        line.msg = "the certificate in use stays";
+        problem = error.message();
+        line.error = problem;
+      }
+    }
+    log_.log.write(line);
+    log_.log.flush();
+  }
+
+  // One line a second: whoever knocks again and again does not fill the log.
+  void tls_failed(const std::string& peer, const std::string& why) {
+    ++tls_failures_;
+    const auto now = SteadyClock::now();
+    if (now < tls_failure_said_ + std::chrono::seconds(1)) return;
+    tls_failure_said_ = now;
+    const int others = std::exchange(tls_failures_, 0) - 1;
+    say(LogLine::Level::info, "tls_failed",
+        "no TLS with " + peer + ": " + why +
+            (others > 0 ? "; " + std::to_string(others) + " more since the last such line" : ""));
   }
 
   // It calls this very server, which therefore goes on until it has stopped.
@@ -360,10 +426,15 @@ class Server {
   StandardLog& log_;
   ServiceManager manager_;
   asio::io_context io_{1};
+  const http::TlsFiles tls_files_;
+  std::shared_ptr<const http::TlsContext> tls_;  // absent: plain HTTP
+  int tls_failures_ = 0;                         // since the last line about one
+  SteadyClock::time_point tls_failure_said_{};
   std::optional<store::LockFile> lock_;
   store::Store store_;
   std::unique_ptr<service::Clock> clock_;
   service::Service service_;
+  const http::AuthOptions auth_;
   std::unique_ptr<service::VirtualTime> virtual_time_;
   service::Reads reads_;
   http::RequestLog requests_;
@@ -371,6 +442,7 @@ class Server {
   http::Server http_;
   asio::signal_set signals_;
   asio::signal_set debug_signal_;
+  asio::signal_set reload_signal_;
   asio::steady_timer timer_;
   bool stopping_ = false;
   bool unserved_ = false;
@@ -381,15 +453,18 @@ class Server {
 
 void print_where_things_are(const ServerOptions& options, std::uint16_t port) {
   const bool is_v6 = options.address.find(':') != std::string::npos;
-  const std::string url = "http://" + (is_v6 ? "[" + options.address + "]" : options.address) +
-                          ":" + std::to_string(port);
+  const std::string url = (options.has_tls() ? "https://" : "http://") +
+                          (is_v6 ? "[" + options.address + "]" : options.address) + ":" +
+                          std::to_string(port);
   const std::string store = options.database.empty()
                                 ? "in memory (gone on exit; keep it with --db-filename dev.db)"
                                 : options.database;
+  const bool with_keys = needs_key({options.address, options.database, options.auth});
   std::cout << "permit " << version
-            << (options.is_dev
-                    ? "  development server: no authentication, bound to " + options.address
-                    : "  server")
+            << (options.is_dev ? std::string("  development server: ") +
+                                     (with_keys ? "with API keys" : "no authentication") +
+                                     ", bound to " + options.address
+                               : "  server")
             << "\n\nPage             " << url << "/\nAPI              " << url
             << "\nMetrics          " << url << "/metrics\nStore            " << store << "\n";
   if (options.virtual_time) std::cout << "Time             virtual: POST /api/v1/test/advance\n";
@@ -399,7 +474,8 @@ void print_where_things_are(const ServerOptions& options, std::uint16_t port) {
                     : "none: permit worker start --task-queue " + options.permit_queue)
             << "\n";
   if (options.is_dev) {
-    const std::string address = port == 7376 ? "" : "--address " + url + " ";
+    const bool is_usual = port == 7376 && !options.has_tls();
+    const std::string address = is_usual ? "" : "--address " + url + " ";
     std::cout << "\nTry, in another terminal:\n  permit " << address
               << "run --pool demo -- sh -c 'echo slot $PERMIT_SLOT; sleep 20'\n  permit " << address
               << "list\n";
@@ -412,6 +488,7 @@ void print_where_things_are(const ServerOptions& options, std::uint16_t port) {
 void try_server(ServerOptions options) {
   options.database.clear();
   options.address = "127.0.0.1";
+  options.auth = "none";
   options.port = 0;
   options.permit_worker = false;
   options.log.level = "error";
@@ -422,6 +499,8 @@ void try_server(ServerOptions options) {
 int run_server(const ServerOptions& options) {
   StandardLog log(options.log);
   signal(SIGPIPE, SIG_IGN);  // a reader of the log may go
+  dump_no_core();
+  keep_freed_memory();
   bool runs = false;
   try {
     check_port_is_free(options.address, options.port);
@@ -433,17 +512,24 @@ int run_server(const ServerOptions& options) {
     server.run();
     log.finish();
     return exit_ok;
+  } catch (const StartRefused& refused) {
+    std::cerr << "permit: " << refused.what() << "\n";
+    return exit_unsafe;
   } catch (const std::exception& error) {
+    const auto* refused = dynamic_cast<const Error*>(&error);
+    const bool is_unsafe = refused != nullptr && refused->reason().starts_with("TLS_");
+    const bool no_memory = dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
+    const char* const why = no_memory ? "out of memory" : error.what();
     // A failed write, a lost database, a port in use: whatever was not answered is unknown to its
     // caller, and the next start finds out.
     if (!runs) {
-      std::cerr << "permit: " << error.what() << "\n";
-      return exit_failed;
+      std::cerr << "permit: " << why << "\n";
+      return is_unsafe ? exit_unsafe : exit_failed;
     }
     LogLine line;
     line.level = LogLine::Level::error;
     line.event = "server_failed";
-    line.error = error.what();
+    line.error = why;
     log.log.write(line);
     log.finish();
     return exit_failed;

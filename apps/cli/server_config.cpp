@@ -77,6 +77,17 @@ class Reader {
         }
         options_.allowed_hosts.push_back(host);
       }
+    } else if (key == "auth") {
+      options_.auth = text(key, node);
+      if (options_.auth != "none" && options_.auth != "keys") {
+        throw UsageError(place + ": auth is none or keys, not \"" + options_.auth + "\"");
+      }
+    } else if (key == "tls_cert") {
+      options_.tls_cert = text(key, node);
+    } else if (key == "tls_key") {
+      options_.tls_key = text(key, node);
+    } else if (key == "tls_client_ca") {
+      options_.tls_client_ca = text(key, node);
     } else if (key == "database") {
       options_.database = text(key, node);
     } else if (key == "retention") {
@@ -92,8 +103,8 @@ class Reader {
       options_.metrics_per_slot = flag(key, node);
     } else {
       unknown_key(place, "setting of the server", key,
-                  {"listen", "allowed_hosts", "database", "retention", "permit_queue",
-                   "permit_worker", "metrics_per_slot"});
+                  {"listen", "auth", "allowed_hosts", "tls_cert", "tls_key", "tls_client_ca",
+                   "database", "retention", "permit_queue", "permit_worker", "metrics_per_slot"});
     }
   }
 

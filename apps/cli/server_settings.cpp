@@ -1,6 +1,7 @@
 #include "apps/cli/server_settings.h"
 
 #include "apps/cli/duration_text.h"
+#include "apps/cli/exposure.h"
 
 namespace permit::cli {
 
@@ -26,7 +27,14 @@ std::vector<SettingInfo> settings_in_force(const ServerOptions& options) {
   const bool is_v6 = options.address.find(':') != std::string::npos;
   add("listen",
       (is_v6 ? "[" + options.address + "]" : options.address) + ":" + std::to_string(options.port));
+  const Exposure exposure{options.address, options.database, options.auth};
+  add("auth", needs_key(exposure) ? "keys" : "none");
   add("allowed_hosts", joined(options.allowed_hosts));
+  if (options.has_tls()) {
+    add("tls_cert", options.tls_cert);
+    add("tls_key", options.tls_key);
+    add("tls_client_ca", options.tls_client_ca);
+  }
   add("database", options.database.empty() ? "memory" : options.database);
   add("retention", type_duration(options.retention));
   add("permit_worker", word_of(options.permit_worker && !options.virtual_time));

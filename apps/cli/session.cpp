@@ -6,15 +6,15 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <csignal>
 #include <cstring>
-#include <fstream>
 #include <iostream>
+#include <new>
 
 #include "apps/cli/exit_codes.h"
 #include "apps/cli/help.h"
 #include "orchestrator/protocol/error.h"
+#include "worker/api_key.h"
 
 namespace permit::cli {
 
@@ -36,30 +36,16 @@ std::string identity_of(const Settings& settings) {
   return set.empty() ? user_name() + "@" + host_name() : set;
 }
 
-// Without the newline that secrets often end in. Throws UsageError for what cannot stand in a
-// header.
-std::string clean_key(std::string key, const std::string& origin) {
-  while (!key.empty() && std::isspace(static_cast<unsigned char>(key.back())) != 0) key.pop_back();
-  const bool is_plain =
-      std::all_of(key.begin(), key.end(), [](char c) { return c > ' ' && c < 127; });
-  if (key.empty() || !is_plain) {
-    throw UsageError("the API key from " + origin + " is not one line of plain characters");
-  }
-  return key;
-}
-
-std::string find_api_key(const Settings& settings) {
-  if (const auto key = environment_variable("PERMIT_API_KEY")) {
-    return clean_key(*key, "PERMIT_API_KEY");
-  }
+// A flag, else the environment, else the file of the profile.
+std::string find_api_key(const Arguments& arguments, const Settings& settings) {
+  if (const auto key = arguments.text("api-key")) return worker::clean_api_key(*key, "--api-key");
   const Settings::Value& file = settings.get("api_key_file");
-  if (file.text.empty()) return "";
-  std::ifstream in(file.text);
-  std::string key;
-  if (!std::getline(in, key)) {
-    throw UsageError("cannot read an API key from " + file.text + " (from " + file.origin + ")");
+  if (file.origin != "--api-key-file") {
+    if (const auto key = environment_variable("PERMIT_API_KEY")) {
+      return worker::clean_api_key(*key, "PERMIT_API_KEY");
+    }
   }
-  return clean_key(key, file.text);
+  return file.text.empty() ? "" : worker::read_api_key(file.text);
 }
 
 }  // namespace
@@ -74,13 +60,19 @@ Session::~Session() = default;
 
 worker::HttpTransport& Session::transport() {
   if (!transport_) {
-    transport_ = std::make_unique<worker::HttpTransport>(settings_.text("address"));
+    transport_ = std::make_unique<worker::HttpTransport>(settings_.text("address"),
+                                                         worker::Patience(), tls());
     transport_->set_api_key(api_key());
   }
   return *transport_;
 }
 
-std::string Session::api_key() const { return find_api_key(settings_); }
+worker::TlsOptions Session::tls() const {
+  return {settings_.text("tls_ca"), settings_.text("tls_cert"), settings_.text("tls_key"),
+          settings_.text("tls_server_name")};
+}
+
+std::string Session::api_key() const { return find_api_key(arguments_, settings_); }
 
 permits::PoolClient Session::pools() {
   return permits::PoolClient(transport(), identity_, namespace_name());
@@ -116,6 +108,7 @@ namespace {
 
 int exit_code_of(const Error& error) {
   if (error.reason() == "SERVER_UNREACHABLE") return exit_unreachable;
+  if (error.reason() == "TLS_FILE_INVALID") return exit_usage;
   if (error.reason() == "POOL_FULL" || error.reason() == "WAIT_TIMED_OUT") return exit_no_slot;
   switch (error.code()) {
     case ErrorCode::invalid_argument:
@@ -164,6 +157,10 @@ int run_session(Session& session) {
                 << (address.origin == "default" ? "the default" : "from " + address.origin)
                 << ". Is it running? Try: permit server start-dev, or permit doctor";
     }
+    if (error.code() == ErrorCode::unauthenticated) {
+      std::cerr
+          << ". The command takes it from --api-key-file, PERMIT_API_KEY_FILE or PERMIT_API_KEY";
+    }
     std::cerr << "\n";
     return exit_code_of(error);
   }
@@ -184,6 +181,9 @@ int run_command_line(const std::vector<std::string>& words) {
   } catch (const UsageError& error) {
     std::cerr << "permit: " << error.what() << "\n";
     return exit_usage;
+  } catch (const std::bad_alloc&) {
+    std::cerr << "permit: out of memory\n";
+    return exit_failed;
   } catch (const std::exception& error) {
     std::cerr << "permit: " << error.what() << "\n";
     return exit_failed;

@@ -34,6 +34,7 @@ class Session {
   const std::string& identity() const { return identity_; }
   const std::string& namespace_name() const { return settings_.text("namespace"); }
   std::string api_key() const;  // "" is none
+  worker::TlsOptions tls() const;
   // The server's clock, so that what is left of a lease is right on a host whose clock is not.
   Time now();
 

@@ -15,7 +15,7 @@ const tokens_kept = 50;
 const reason_field = {name: "reason", label: "Reason", required: true,
   hint: "Goes on record, for those who will ask why."};
 
-// There is no login: the reader says who they are, once.
+// The reader says who they are, once. The server adds the name of their key, if they have one.
 function identity_field() {
   return {name: "identity", label: "Your name", required: true, value: kept(identity_key, "page"),
     maxlength: 200, hint: "Goes on record, and is remembered in this browser."};

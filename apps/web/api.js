@@ -41,6 +41,7 @@ async function request(method, path, {parameters, body, signal, wait = 20_000} =
     const headers = body === undefined ? {} : {"Content-Type": "application/json"};
     const response = await fetch(url_of(path, parameters), {method, headers,
       body: body === undefined ? undefined : JSON.stringify(body), signal: limit.signal});
+    if (response.status === 401) dispatchEvent(new Event("denied"));
     if (!response.ok) throw await error_of(response);
     const text = await response.text();
     return text === "" ? {} : JSON.parse(text);

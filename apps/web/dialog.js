@@ -10,7 +10,7 @@ export function show_dialog({title, content}) {
 
 // Asks, and resolves to what `act` returned, or to null if it was canceled.
 //   content   what the reader should know: an element, or a function that makes it
-//   fields    [{name, label, value, hint, type: "text"|"number"|"textarea"|"select", required, options,
+//   fields    [{name, label, value, hint, type: "text"|"number"|"password"|"textarea"|"select", required, options,
 //              maxlength, check(value) -> what is wrong, if anything, needed() -> whether it is shown}]
 //              A label may be a function. Both are asked again when the content is refreshed.
 //   submit    the word on the button; danger: true makes it red
@@ -105,7 +105,7 @@ class Field {
     } else if (type === "textarea") {
       this.#input = h("textarea", {...attributes, rows: "2"});
     } else {
-      this.#input = h("input", {...attributes, type: "text", maxlength: field.maxlength,
+      this.#input = h("input", {...attributes, type: type === "password" ? type : "text", maxlength: field.maxlength,
         inputmode: type === "number" ? "numeric" : null});
     }
     if (field.value !== undefined) this.#input.value = field.value;

@@ -105,7 +105,7 @@ export class Ledger {
     if (loading && (loading.pool === "" || loading.pool === pool) && loading.since <= from) return;
     const known_since = Math.min(this.#covered.get("") ?? Infinity, this.#covered.get(pool) ?? Infinity);
     if (known_since <= from && this.#gap === Infinity) return;
-    if (this.error && this.error.asked.pool === pool && this.error.asked.from <= from) return;
+    if (this.error && this.error.asked.pool === pool && this.error.asked.from - margin <= from) return;
     this.cancel();
     const paused = this.#paused;
     this.#paused = null;

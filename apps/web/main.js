@@ -28,6 +28,7 @@ import {start_clock, tick_now} from "./clock.js";
 import {h, put, set_attribute} from "./dom.js";
 import {start_keys} from "./keys.js";
 import {Live} from "./live.js";
+import {log_in} from "./login.js";
 import {State} from "./state.js";
 import {follow} from "./stream.js";
 import {start_theme} from "./theme.js";
@@ -198,7 +199,12 @@ start_theme(document.getElementById("theme"));
 start_clock(() => state.now());
 start_keys(pages, navigate);
 state.subscribe(remember);
+addEventListener("denied", log_in);
 follow(({event, data}) => {
+  if (event === "denied") {
+    log_in();
+    return;
+  }
   const first = !state.loaded;
   live.heard(event, data);
   state.apply(event, data);

@@ -63,6 +63,7 @@ export function read_stream(on_message, on_lost) {
       const headers = {Accept: "text/event-stream"};
       if (last_id !== undefined) headers["Last-Event-ID"] = last_id;
       const response = await fetch(url_of("/events"), {headers, signal, cache: "no-store"});
+      if (response.status === 401) on_message("denied");
       if (!response.ok) throw new Error(`status ${response.status}`);
       const parser = new MessageParser();
       const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();

@@ -25,6 +25,7 @@ struct Routes::Call {
   const Route* route = nullptr;
   std::vector<std::pair<std::string, std::string>> query;
   PayloadForm form = PayloadForm::shorthand;
+  Caller caller;
   bool pretty = false;
 
   // The segment that stands for "{name}" in the route's pattern.
@@ -42,9 +43,24 @@ struct Routes::Call {
   Request body() const {
     ENSURE(route->doc.body().index == typeid(Request));
     check_content_type();
-    return read_json<Request>(exchange->request().body);
+    Request request = read_json<Request>(exchange->request().body);
+    // What a key may do is a matter of what is in the body, too.
+    if constexpr (requires { request.namespace_; }) check_namespace(request.namespace_);
+    if constexpr (requires { request.workflow_id_conflict_policy; }) {
+      check_may_terminate(request.workflow_id_reuse_policy, request.workflow_id_conflict_policy);
+    }
+    if constexpr (requires { request.identity; }) {
+      if (route->doc.access() == Access::admin) request.identity = on_record(request.identity);
+    }
+    return request;
   }
   void check_content_type() const;
+  // Of a key with another namespace; empty is the default one.
+  void check_namespace(const std::string& name) const;
+  // A start that ends the run before it does what takes an admin.
+  void check_may_terminate(WorkflowIdReusePolicy reuse, WorkflowIdConflictPolicy conflict) const;
+  // Who did it, as the books have it: with the name of the key, which nobody can make up.
+  std::string on_record(const std::string& identity) const;
 
   // Answers with the struct, or with the error.
   template <class Response>
@@ -65,11 +81,12 @@ struct Routes::Call {
 // An RPC: a POST of its request message, in the long form. Of Temporal's service, unless the name
 // has the service in it.
 template <class Request, class Response>
-void Routes::rpc(const std::string& name, const std::string& summary,
+void Routes::rpc(Access access, const std::string& name, const std::string& summary,
                  void (service::Service::*method)(Request, service::Done<Response>)) {
   const bool is_temporal = name.find('/') == std::string::npos;
   add("POST", (is_temporal ? "/temporal.api.workflowservice.v1.WorkflowService/" : "/") + name,
-      Doc(summary).takes<Request>().template answers<Response>(), [this, method](Call& call) {
+      Doc(access, summary).takes<Request>().template answers<Response>(),
+      [this, method](Call& call) {
         call.form = PayloadForm::long_form;
         (service_.*method)(call.body<Request>(), call.done<Response>());
       });

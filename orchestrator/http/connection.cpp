@@ -1,8 +1,6 @@
 #include "orchestrator/http/connection.h"
 
 #include <algorithm>
-#include <array>
-#include <boost/asio/buffer.hpp>
 #include <boost/asio/post.hpp>
 #include <utility>
 
@@ -17,6 +15,9 @@ namespace {
 
 // A turn of one connection, so that a flood of one does not starve the others.
 constexpr int reads_per_turn_max = 4;
+constexpr int records_per_turn_max = 16;
+// With this one TLS begins; no request does.
+constexpr char tls_first_byte = 0x16;
 // Room made for a body on the word of its Content-Length; the rest grows with what arrives.
 constexpr std::uint64_t body_bytes_reserved_max = 65'536;
 
@@ -131,14 +132,18 @@ class ConnectionExchange final : public Exchange {
 
 Connection::Connection(Socket socket, std::string peer, Shared& shared)
     : shared_(shared),
-      socket_(std::move(socket)),
+      wire_(std::move(socket)),
       peer_(std::move(peer)),
       number_(++shared.connections_made) {}
 
 void Connection::start() {
   place_ = shared_.connections.size();
   shared_.connections.push_back(shared_from_this());
-  enter(Phase::idle, shared_.limits.head_time_max);
+  if (shared_.tls) {
+    enter(Phase::handshake, shared_.limits.handshake_time_max);
+  } else {
+    enter(Phase::idle, shared_.limits.head_time_max);
+  }
   arm_read();
 }
 
@@ -155,31 +160,58 @@ void Connection::arm_read() {
   const bool answering = phase_ == Phase::serving || phase_ == Phase::writing;
   if (answering && pending_.size() >= shared_.limits.pipelined_bytes_max) return;
   reading_ = true;
-  socket_.async_wait(Socket::wait_read, [self = shared_from_this()](const error_code&) {
+  wire_.socket().async_wait(wire_.reads_when(), [self = shared_from_this()](const error_code&) {
     self->reading_ = false;
     if (self->phase_ != Phase::closed) self->on_readable();
   });
 }
 
 void Connection::on_readable() {
-  for (int turn = 0; turn < reads_per_turn_max; ++turn) {
-    if (!read_some()) break;
-  }
+  bool has_more = phase_ != Phase::handshake || shake_hands();
+  const int turns = wire_.is_tls() ? records_per_turn_max : reads_per_turn_max;
+  for (int turn = 0; has_more && turn < turns; ++turn) has_more = read_some();
   if (phase_ != Phase::closed) arm_read();
+}
+
+// True once it is done. A peer that has failed is drained, so that it gets to read why.
+bool Connection::shake_hands() {
+  error_code error;
+  if (!wire_.is_tls()) {
+    const char first = wire_.peek(error);
+    if (!error && first != tls_first_byte) {
+      refuse({400, "TLS_REQUIRED", "This port speaks TLS: the address begins with https://."});
+      return false;
+    }
+    if (!error) wire_.begin_tls(*shared_.tls);
+  }
+  if (!error) wire_.step_handshake(error);
+  if (would_block(error)) return false;
+  if (!error) {
+    enter(Phase::idle, shared_.limits.head_time_max);
+    return true;
+  }
+  if (!wire_.is_tls()) {
+    close();
+    return false;
+  }
+  if (shared_.on_tls_failed) shared_.on_tls_failed(peer_, wire_.handshake_failure());
+  drain();
+  return false;
 }
 
 // True if there may be more to read.
 bool Connection::read_some() {
   std::vector<char>& input = shared_.input;
   error_code error;
-  const std::size_t size = socket_.read_some(asio::buffer(input), error);
+  const std::size_t size =
+      phase_ == Phase::draining ? wire_.discard_some(input, error) : wire_.read_some(input, error);
   if (would_block(error)) return false;
   if (error) {
     on_end(error != asio::error::eof);
     return false;
   }
   on_input(std::string_view(input.data(), size));
-  return size == input.size() && receiving();
+  return (size == input.size() || wire_.is_tls()) && receiving();
 }
 
 // A peer that only closed its sending side gets the answers it is owed, unless its exchange wants
@@ -261,7 +293,8 @@ void Connection::begin_body(Head head) {
 // Nothing else is on its way out, so it fits the send buffer; a peer that misses it sends anyway.
 void Connection::send_continue() {
   error_code ignored;
-  socket_.write_some(asio::buffer(std::string_view("HTTP/1.1 100 Continue\r\n\r\n")), ignored);
+  wire_.write_some("HTTP/1.1 100 Continue\r\n\r\n", {}, ignored);
+  if (ignored && wire_.is_tls()) close();  // half a record is under way, which nothing can replace
 }
 
 std::size_t Connection::take_body(std::string_view input) {
@@ -299,10 +332,8 @@ void Connection::answer(Response response) {
   if (head_only_ || !status_has_body(response.status)) response.body.clear();
   phase_ = Phase::writing;
 
-  const std::array<asio::const_buffer, 2> buffers = {asio::buffer(head),
-                                                     asio::buffer(response.body)};
   error_code error;
-  const std::size_t sent = socket_.write_some(buffers, error);
+  const std::size_t sent = wire_.write_some(head, response.body, error);
   if (error && !would_block(error)) return close();
   if (sent == head.size() + response.body.size()) return answer_written();
   keep_unsent(sent, std::move(response.body));
@@ -331,7 +362,8 @@ void Connection::send(std::shared_ptr<const std::string> chunk) {
 
 void Connection::write_streamed() {
   error_code error;
-  const std::size_t sent = socket_.write_some(asio::buffer(*streamed_) + streamed_size_, error);
+  const auto left = std::string_view(*streamed_).substr(streamed_size_);
+  const std::size_t sent = wire_.write_some(left, {}, error);
   if (error && !would_block(error)) return close();
   streamed_size_ += sent;
   if (sent > 0) enter(Phase::streaming, shared_.limits.write_time_max);
@@ -339,7 +371,7 @@ void Connection::write_streamed() {
     streamed_.reset();
     return;
   }
-  socket_.async_wait(Socket::wait_write, [self = shared_from_this()](const error_code&) {
+  wire_.socket().async_wait(Socket::wait_write, [self = shared_from_this()](const error_code&) {
     if (self->phase_ == Phase::streaming && self->streamed_ != nullptr) self->write_streamed();
   });
 }
@@ -365,7 +397,7 @@ void Connection::keep_unsent(std::size_t sent, std::string body) {
 }
 
 void Connection::arm_write() {
-  socket_.async_wait(Socket::wait_write, [self = shared_from_this()](const error_code&) {
+  wire_.socket().async_wait(Socket::wait_write, [self = shared_from_this()](const error_code&) {
     if (self->phase_ == Phase::writing) self->on_writable();
   });
 }
@@ -373,7 +405,8 @@ void Connection::arm_write() {
 void Connection::on_writable() {
   error_code error;
   Outgoing& outgoing = *outgoing_;
-  outgoing.sent += socket_.write_some(asio::buffer(outgoing.bytes) + outgoing.sent, error);
+  const auto left = std::string_view(outgoing.bytes).substr(outgoing.sent);
+  outgoing.sent += wire_.write_some(left, {}, error);
   if (error && !would_block(error)) return close();
   if (outgoing.sent < outgoing.bytes.size()) return arm_write();
   outgoing_.reset();
@@ -403,7 +436,7 @@ void Connection::queue_pending() {
 // end our side, and discard what still comes until the peer ends its own, within bounds.
 void Connection::drain() {
   error_code error;
-  socket_.shutdown(Socket::shutdown_send, error);
+  wire_.end_sending(error);
   if (error || input_ended_) return close();
   pending_ = std::string();
   enter(Phase::draining, shared_.limits.drain_time_max);
@@ -430,7 +463,7 @@ void Connection::sweep(SteadyTime now) {
   if (phase_ == Phase::writing ||
       phase_ == Phase::streaming) {  // reset, so that the kernel does not keep the unread answer
     error_code ignored;
-    socket_.set_option(asio::socket_base::linger(true, 0), ignored);
+    wire_.socket().set_option(asio::socket_base::linger(true, 0), ignored);
   }
   close();
 }
@@ -446,8 +479,7 @@ void Connection::abandon() {
   if (phase_ == Phase::closed) return;
   const std::shared_ptr<Connection> self = shared_from_this();
   phase_ = Phase::closed;
-  error_code ignored;
-  socket_.close(ignored);
+  wire_.close();
   leave();
   if (exchange_ != nullptr) exchange_->abandon();
   head_reader_.reset();

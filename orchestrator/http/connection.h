@@ -1,6 +1,8 @@
 // One accepted connection: bytes in, requests out, one at a time; and the Exchange it hands out.
 // Private to the server. Belongs to the server's thread.
 //
+//   handshake (TLS only) ──► idle
+//
 //   idle ──first byte──► head ──► body ──► serving ──reply──► writing ──► idle
 //     │                   │        │                            │
 //     ▼ deadline          └─ refused, too slow ──► writing ─────┴─ close ──► draining ──► closed
@@ -13,7 +15,6 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -25,12 +26,12 @@
 
 #include "orchestrator/http/gate.h"
 #include "orchestrator/http/message.h"
+#include "orchestrator/http/tls.h"
+#include "orchestrator/http/wire.h"
 
 namespace permit::http {
 
 using SteadyTime = std::chrono::steady_clock::time_point;
-using Socket =
-    boost::asio::basic_stream_socket<boost::asio::ip::tcp, boost::asio::io_context::executor_type>;
 
 class Connection;
 
@@ -47,6 +48,8 @@ struct Shared {
   bool stopping = false;
   std::uint64_t connections_made = 0;
   std::function<void(std::uint64_t connection, bool ended_by_peer)> on_closed;
+  std::shared_ptr<const TlsContext> tls;  // of connections to come; none: plain HTTP
+  std::function<void(const std::string& peer, const std::string& why)> on_tls_failed;
   std::vector<char> input = std::vector<char>(64 * 1024);  // scratch of the connection that reads
   std::string output;                                      // scratch of the one that answers
 };
@@ -57,7 +60,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
  public:
   Connection(Socket socket, std::string peer, Shared& shared);
 
-  // Enters the list of `shared` and waits for the first request.
+  // Enters the list of `shared` and waits for the handshake or the first request.
   void start();
 
   std::uint64_t number() const { return number_; }
@@ -87,6 +90,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
  private:
   friend class ConnectionExchange;
   enum class Phase : std::uint8_t {
+    handshake,
     idle,
     head,
     body,
@@ -103,11 +107,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
     std::size_t sent = 0;
   };
 
-  bool receiving() const { return phase_ <= Phase::body; }
+  bool receiving() const { return phase_ <= Phase::body && phase_ != Phase::handshake; }
   void enter(Phase phase, std::chrono::milliseconds time_max);
 
   void arm_read();
   void on_readable();
+  bool shake_hands();
   bool read_some();
   void on_end(bool reset);
   void on_input(std::string_view bytes);
@@ -134,7 +139,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void leave();
 
   Shared& shared_;  // not touched once closed: the server may be gone
-  Socket socket_;
+  Wire wire_;
   std::string peer_;
   const std::uint64_t number_;
   std::size_t place_ = 0;  // in shared_.connections

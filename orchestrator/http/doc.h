@@ -10,18 +10,20 @@
 #include <utility>
 #include <vector>
 
+#include "orchestrator/http/auth.h"
 #include "orchestrator/http/schema.h"
 
 namespace permit::http {
 
 enum class ParameterKind { text, integer, flag, time, bytes };
 
-// Doc("Change a pool, or make one").takes<SetPoolRequest>().answers<PoolInfo>()
+// Doc(Access::admin, "Change a pool, or make one").takes<SetPoolRequest>().answers<PoolInfo>()
 //
+// No route is without an access: who may use it is decided by what stands here.
 // The structs are described ones (BOOST_DESCRIBE_STRUCT) that the codec knows (PERMIT_JSON).
 class Doc {
  public:
-  explicit Doc(std::string summary) : summary_(std::move(summary)) {}
+  Doc(Access access, std::string summary) : access_(access), summary_(std::move(summary)) {}
 
   // The body is this struct, in JSON.
   template <class Request>
@@ -84,6 +86,7 @@ class Doc {
     std::vector<std::string> words;  // that it may be; none: any
   };
 
+  Access access() const { return access_; }
   const std::string& summary() const { return summary_; }
   const Type& body() const { return body_; }
   const std::vector<Answer>& answers() const { return answers_; }
@@ -99,6 +102,7 @@ class Doc {
  private:
   bool has_answer(std::type_index type) const;
 
+  Access access_;
   std::string summary_;
   Type body_;
   std::vector<Answer> answers_;

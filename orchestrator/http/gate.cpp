@@ -36,6 +36,7 @@ constexpr ByteSet target_bytes(alphanumerics, "-._~!$&'()*+,;=:@%/?");  // RFC 3
 constexpr ByteSet host_bytes(alphanumerics, "-._");
 constexpr ByteSet address_bytes("0123456789abcdefABCDEF", ":.");
 constexpr ByteSet digit_bytes("0123456789", "");
+constexpr ByteSet digit_and_dot_bytes("0123456789", ".");
 
 bool is_token(std::string_view text) { return !text.empty() && token_bytes.has_all(text); }
 
@@ -88,7 +89,13 @@ std::optional<std::string_view> host_of(std::string_view authority) {
   return host;
 }
 
+bool is_address(std::string_view host) {
+  return host.starts_with('[') ||
+         (digit_and_dot_bytes.has_all(host) && host.find('.') != host.npos);
+}
+
 bool is_allowed_host(std::string_view host, const Limits& limits) {
+  if (limits.addresses_are_hosts && is_address(host)) return true;
   for (const std::string_view local : {"localhost", "127.0.0.1", "[::1]"}) {
     if (equals_ignoring_case(host, local)) return true;
   }

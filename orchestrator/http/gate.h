@@ -30,6 +30,7 @@ struct Limits {
   std::size_t drain_bytes_max = 8 * 1024 * 1024;
   std::size_t connections_max = 16'384;
 
+  std::chrono::milliseconds handshake_time_max{5'000};  // of TLS
   std::chrono::milliseconds head_time_max{5'000};
   std::chrono::milliseconds body_time_max{15'000};
   // A body slower than body_rate_min (bytes/s) on average is given up after this long.
@@ -42,6 +43,8 @@ struct Limits {
 
   // Host names besides localhost, 127.0.0.1 and [::1]; without port.
   std::vector<std::string> allowed_hosts;
+  // Whether any IP address will do. No other site's name leads to one, so a page cannot use it.
+  bool addresses_are_hosts = false;
 };
 
 struct Head {

@@ -91,7 +91,10 @@ std::vector<LimitInfo> limits_of(const service::Options& options, const Limits& 
 // kind shows that it goes round.
 void Routes::readiness(Call& call) {
   const bool verbose = call.flag("verbose");
-  service_.health([this, exchange = call.exchange, verbose](service::Result<Health> result) {
+  const bool may_know = call.caller.access >= Access::read;
+  if (verbose) Auth::require(call.caller, Access::read);
+  service_.health([this, exchange = call.exchange, verbose,
+                   may_know](service::Result<Health> result) {
     Health health;
     if (const auto* error = std::get_if<Error>(&result)) {
       health.checks.push_back({"store", "failing", error->message()});
@@ -108,8 +111,10 @@ void Routes::readiness(Call& call) {
     const std::string why = first_failure(health);
     health.status = why.empty() ? "ok" : "unavailable";
     if (!verbose) health.checks.clear();
+    if (!may_know) health.warnings.clear();
     if (why.empty()) return reply_well(*exchange, health);
-    auto error = Error(ErrorCode::unavailable, "NOT_READY", why);
+    auto error = Error(ErrorCode::unavailable, "NOT_READY",
+                       may_know ? why : "the server cannot serve; who has an API key is told why");
     if (verbose) error.with_detail(as_detail(health));
     reply_error(*exchange, error);
   });
@@ -118,22 +123,24 @@ void Routes::readiness(Call& call) {
 void Routes::add_health_routes() {
   const std::string checks = "list what was looked at";
   add("GET", "/livez",
-      Doc("Whether the server is alive")
+      Doc(Access::open, "Whether the server is alive")
           .query("verbose", ParameterKind::flag, checks)
           .answers<Health>(),
       [](Call& call) {
         Health health{"ok", {}, {}};
+        if (call.flag("verbose")) Auth::require(call.caller, Access::read);
         if (call.flag("verbose")) health.checks.push_back({"loop", "ok", ""});
         reply_well(*call.exchange, health);
       });
   add("GET", "/readyz",
-      Doc("Whether the server can serve; if not, what is in the way")
+      Doc(Access::open, "Whether the server can serve; if not, what is in the way")
           .query("verbose", ParameterKind::flag, checks)
           .answers<Health>()
           .refuses({503}),
       [this](Call& call) { readiness(call); });
   add("GET", "/api/v1/server",
-      Doc("What the server is: version, settings in force and where they come from, limits")
+      Doc(Access::read,
+          "What the server is: version, settings in force and where they come from, limits")
           .answers<ServerDescription>(),
       [this](Call& call) { describe_server(call); });
 }
@@ -142,7 +149,9 @@ void Routes::add_health_routes() {
 
 void Routes::describe_server(Call& call) {
   auto done = call.done<ServerDescription>();
-  service_.status({}, [this, done](service::Result<ServerStatus> result) {
+  const Caller& caller = call.caller;
+  service_.status({}, [this, done, key = caller.key_name,
+                       access = caller.access](service::Result<ServerStatus> result) {
     if (const auto* error = std::get_if<Error>(&result)) return done(*error);
     const ServerStatus& status = std::get<ServerStatus>(result);
     ServerDescription server;
@@ -155,8 +164,11 @@ void Routes::describe_server(Call& call) {
     server.store_bytes = Count{bytes_of(options_.store)};
     server.held = status.held;
     server.waiting = status.waiting;
+    server.fence_epoch = status.fence_epoch;
     server.pid = getpid();
     server.host = host_name();
+    server.key = key;
+    server.role = access_name(access);
     server.settings = options_.settings;
     server.limits = limits_of(service_.options(), options_.limits);
     const std::string unready = options_.unready();

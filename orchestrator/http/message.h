@@ -35,6 +35,7 @@ struct Response {
   std::string body;
   std::vector<Header> headers;
   std::string error;  // of a refusal: its reason and sentence, for the log; not sent
+  std::string key{};  // the name of the API key of the request, for the log; not sent
 };
 
 // An answer that goes on until one of the sides ends it, in chunks. Belongs to the server's thread.

@@ -63,6 +63,7 @@ Labels of_queue(const std::string& queue) { return in_namespace().add("task_queu
 void write_pool_gauges(Exposition& out, Service& service) {
   const std::vector<PoolGauges> pools = service.meter().pool_gauges();
   std::vector<Labels> labels;
+  labels.reserve(pools.size());
   for (const PoolGauges& pool : pools) labels.push_back(of_pool(pool.pool));
   const auto each = [&](const char* name, const char* help, const auto& value) {
     out.family(name, Type::gauge, help);
@@ -83,6 +84,7 @@ void write_pool_gauges(Exposition& out, Service& service) {
 void write_slots(Exposition& out, Service& service) {
   const std::vector<SlotGauge> slots = service.meter().slot_gauges(slots_max);
   std::vector<Labels> labels;
+  labels.reserve(slots.size());
   for (const SlotGauge& slot : slots) {
     labels.push_back(of_pool(slot.pool.value).add("slot", slot.slot.value));
   }

@@ -7,7 +7,8 @@ namespace permit::http {
 
 void Routes::add_metrics_routes() {
   add("GET", "/metrics",
-      Doc("Counters and gauges, as Prometheus reads them; OpenMetrics for who accepts it")
+      Doc(Access::read,
+          "Counters and gauges, as Prometheus reads them; OpenMetrics for who accepts it")
           .sends("text/plain; version=0.0.4; charset=utf-8"),
       [this](Call& call) {
         const auto format = Exposition::format_for(call.exchange->request().header("accept"));
@@ -19,7 +20,8 @@ void Routes::add_metrics_routes() {
         call.exchange->reply(std::move(response));
       });
   add("GET", "/api/v1/server/history",
-      Doc("How the metrics were in the last 15 minutes, by the second, or in the last day, by the "
+      Doc(Access::read,
+          "How the metrics were in the last 15 minutes, by the second, or in the last day, by the "
           "minute")
           .query("step", {"1s", "60s"})
           .answers<ServerHistory>()

@@ -16,7 +16,8 @@ constexpr const char* description =
     "default value (0, \\\"\\\", false, [], {}) is left out of an answer. What the path names, the "
     "body "
     "need not: the path wins. /namespaces/... is the same as /api/v1/namespaces/...; the only "
-    "namespace so far is default. The calls under the tag RPC are the same over again, each a POST "
+    "namespace so far is default. x-role is the role that an API key needs, where the server asks "
+    "for keys. The calls under the tag RPC are the same over again, each a POST "
     "of its message, with payloads in the long form: for workers and clients.";
 
 constexpr const char* error_schema =
@@ -149,7 +150,8 @@ std::string responses_of(const Doc& doc, Schemas& schemas) {
 std::string operation(const Routes::Route& route, const std::string& path, Schemas& schemas) {
   std::string out = R"({"summary":)" + quoted(route.doc.summary()) + R"(,"operationId":)" +
                     quoted(operation_id(route.method, path)) + R"(,"tags":[")" + tag_of(path) +
-                    "\"]";
+                    R"("],"x-role":)" + quoted(access_name(route.doc.access()));
+  if (route.doc.access() == Access::open) out += R"(,"security":[])";
   const std::string parameters = parameters_of(route, schemas);
   if (parameters != "[]") out += R"(,"parameters":)" + parameters;
   if (route.doc.body().schema != nullptr) {
@@ -175,12 +177,14 @@ std::string openapi_json(std::span<const Routes::Route> routes) {
     std::string& item = paths.try_emplace(path, "{").first->second;
     append(item, quoted(lowered(route.method)) + ":" + operation(route, path, schemas));
   }
-  std::string out = std::string(R"({"openapi":"3.1.0","info":{"title":"Permit","version":")") +
-                    version + R"(","description":")" + description +
-                    R"("},"servers":[{"url":"/"}],"tags":[{"name":"permits"},)"
-                    R"({"name":"workflows"},{"name":"server"},{"name":"RPC"}],"paths":{)";
+  std::string out =
+      std::string(R"({"openapi":"3.1.0","info":{"title":"Permit","version":")") + version +
+      R"(","description":")" + description +
+      R"("},"servers":[{"url":"/"}],"security":[{"apiKey":[]}],"tags":[{"name":"permits"},)"
+      R"({"name":"workflows"},{"name":"server"},{"name":"RPC"}],"paths":{)";
   for (const auto& [path, item] : paths) append(out, quoted(path) + ":" + item + "}");
-  out += R"(},"components":{"schemas":{"Status":)";
+  out += R"(},"components":{"securitySchemes":{"apiKey":{"type":"http","scheme":"bearer"}},)"
+         R"("schemas":{"Status":)";
   out += error_schema;
   for (const auto& [name, schema] : schemas.definitions()) append(out, quoted(name) + ":" + schema);
   return out + R"(},"responses":{"Error":{"description":"Refused: nothing has happened. See )"

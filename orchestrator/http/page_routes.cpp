@@ -24,16 +24,18 @@ void Routes::add_page_routes() {
     call.exchange->reply(std::move(*response));
   };
   for (const char* method : {"GET", "HEAD"}) {
-    add(method, "/", Doc("The operator's page").sends("text/html; charset=utf-8").refuses({404}),
+    add(method, "/",
+        Doc(Access::open, "The operator's page").sends("text/html; charset=utf-8").refuses({404}),
         index);
     add(method, "/assets/{path...}",
-        Doc("A file of the page; its path may have more than one segment")
+        Doc(Access::open, "A file of the page; its path may have more than one segment")
             .sends("*/*")
             .sends("", 304, "As you have it")
             .refuses({404}),
         asset);
     add(method, "/favicon.ico",
-        Doc("The icon of the page").sends("*/*").sends("", 204, "There is none"), icon);
+        Doc(Access::open, "The icon of the page").sends("*/*").sends("", 204, "There is none"),
+        icon);
   }
 }
 

@@ -56,21 +56,28 @@ Fence waiter_id(const Routes::Call& call) {
 void Routes::add_pool_routes() {
   const std::string P = N + "/pools/{pool}";
   add("GET", N + "/pools",
-      Doc("All pools, with their slots and who holds them").answers<ListPoolsResponse>(),
+      Doc(Access::read, "All pools, with their slots and who holds them")
+          .answers<ListPoolsResponse>(),
       [this](Call& call) {
         service_.list_pools({call.variable("namespace")}, call.done<ListPoolsResponse>());
       });
-  add("GET", P, Doc("A pool, with its slots and who holds them").answers<PoolInfo>().refuses({404}),
+  add("GET", P,
+      Doc(Access::read, "A pool, with its slots and who holds them")
+          .answers<PoolInfo>()
+          .refuses({404}),
       [this](Call& call) { service_.describe_pool(pool_named(call), call.done<PoolInfo>()); });
-  add("PUT", P, Doc("Make a pool, or change it").takes<SetPoolRequest>().answers<PoolInfo>(),
+  add("PUT", P,
+      Doc(Access::admin, "Make a pool, or change it").takes<SetPoolRequest>().answers<PoolInfo>(),
       [this](Call& call) {
         service_.set_pool(of_pool<SetPoolRequest>(call), call.done<PoolInfo>());
       });
   add("DELETE", P,
-      Doc("Remove a pool that nobody uses").answers<EmptyResponse>().refuses({404, 409}),
+      Doc(Access::admin, "Remove a pool that nobody uses")
+          .answers<EmptyResponse>()
+          .refuses({404, 409}),
       [this](Call& call) { service_.delete_pool(pool_named(call), call.done<EmptyResponse>()); });
   add("POST", P + "/drain",
-      Doc("Grant no more of a slot, or of the pool; its holders finish")
+      Doc(Access::admin, "Grant no more of a slot, or of the pool; its holders finish")
           .takes<DrainRequest>()
           .answers<PoolInfo>()
           .refuses({404}),
@@ -79,37 +86,49 @@ void Routes::add_pool_routes() {
                        call.done<PoolInfo>());
       });
   add("POST", P + "/undrain",
-      Doc("Grant again what was drained").takes<DrainRequest>().answers<PoolInfo>().refuses({404}),
+      Doc(Access::admin, "Grant again what was drained")
+          .takes<DrainRequest>()
+          .answers<PoolInfo>()
+          .refuses({404}),
       [this](Call& call) {
         service_.drain(of_pool<DrainRequest>(call), service::Pools::Drain::off,
                        call.done<PoolInfo>());
       });
-  add("GET", P + "/waiters",
-      Doc("Who waits for a slot, in order; then who was refused and will ask again")
+  add_line_routes();
+  add_holder_routes();
+}
+
+// Who waits, and what happens.
+void Routes::add_line_routes() {
+  add("GET", N + "/pools/{pool}/waiters",
+      Doc(Access::read, "Who waits for a slot, in order; then who was refused and will ask again")
           .answers<ListWaitersResponse>()
           .refuses({404}),
       [this](Call& call) {
         service_.list_waiters(pool_named(call), call.done<ListWaitersResponse>());
       });
   add("DELETE", N + "/waiters/{id}",
-      Doc("Take somebody out of the line")
+      Doc(Access::admin, "Take somebody out of the line")
           .query("identity", ParameterKind::text, "who does it")
           .query("reason")
           .answers<EmptyResponse>()
           .refuses({404, 409}),
       [this](Call& call) {
-        service_.remove_waiter(
-            {call.variable("namespace"), waiter_id(call), call.parameter("identity").value_or(""),
-             call.parameter("reason").value_or("")},
-            call.done<EmptyResponse>());
+        service_.remove_waiter({call.variable("namespace"), waiter_id(call),
+                                call.on_record(call.parameter("identity").value_or("")),
+                                call.parameter("reason").value_or("")},
+                               call.done<EmptyResponse>());
       });
   add("GET", N + "/waiters/{id}/why",
-      Doc("What stands between a waiter and its slots").answers<WhyResponse>().refuses({404}),
+      Doc(Access::read, "What stands between a waiter and its slots")
+          .answers<WhyResponse>()
+          .refuses({404}),
       [this](Call& call) {
         service_.why({call.variable("namespace"), waiter_id(call)}, call.done<WhyResponse>());
       });
   add("GET", N + "/events",
-      Doc("What happens, as it happens: event snapshot, then changes; ping when nothing does; "
+      Doc(Access::read,
+          "What happens, as it happens: event snapshot, then changes; ping when nothing does; "
           "reset, "
           "and a new snapshot, if the position is not known. Last-Event-ID is a position too")
           .query("pool", ParameterKind::text, "of this pool only")
@@ -119,14 +138,15 @@ void Routes::add_pool_routes() {
         check_namespace(call.variable("namespace"));
         const std::string* last = call.exchange->request().header("last-event-id");
         const std::string since = last != nullptr ? *last : call.parameter("since").value_or("");
-        streams_.open(*call.exchange, PoolName(call.parameter("pool").value_or("")), since);
+        streams_.open(*call.exchange, PoolName(call.parameter("pool").value_or("")), since,
+                      call.caller);
       });
-  add_holder_routes();
 }
 
 void Routes::add_holder_routes() {
   add("POST", N + "/pools/{pool}/acquire",
-      Doc("Take a permit, or a place in line; again with the same requestId until it is granted")
+      Doc(Access::worker,
+          "Take a permit, or a place in line; again with the same requestId until it is granted")
           .takes<AcquireRequest>()
           .answers<AcquireResponse>(200, "Granted")
           .answers<AcquireResponse>(202, "A place in line: ask again")
@@ -136,7 +156,7 @@ void Routes::add_holder_routes() {
         acquire(call, of_pool<AcquireRequest>(call), accepted);
       });
   add("GET", N + "/permits/{id}",
-      Doc("A hold: the one of now, or the last one, or that of a run")
+      Doc(Access::read, "A hold: the one of now, or the last one, or that of a run")
           .query("runId")
           .answers<PermitInfo>()
           .refuses({404}),
@@ -146,7 +166,7 @@ void Routes::add_holder_routes() {
                                  call.done<PermitInfo>());
       });
   add("POST", N + "/permits/{id}/renew",
-      Doc("Hold on: a lease from now")
+      Doc(Access::worker, "Hold on: a lease from now")
           .takes<HolderRequest>()
           .answers<RenewResponse>()
           .refuses({404, 410}),
@@ -154,12 +174,16 @@ void Routes::add_holder_routes() {
         service_.renew(of_permit<HolderRequest>(call), call.done<RenewResponse>());
       });
   add("POST", N + "/permits/{id}/release",
-      Doc("Give a permit back").takes<HolderRequest>().answers<PermitInfo>().refuses({404, 410}),
+      Doc(Access::worker, "Give a permit back")
+          .takes<HolderRequest>()
+          .answers<PermitInfo>()
+          .refuses({404, 410}),
       [this](Call& call) {
         service_.release(of_permit<HolderRequest>(call), call.done<PermitInfo>());
       });
   add("POST", N + "/permits/{id}/force-release",
-      Doc("Take a slot away from whoever holds it: name the hold by its fence or runId")
+      Doc(Access::admin,
+          "Take a slot away from whoever holds it: name the hold by its fence or runId")
           .takes<ForceReleaseRequest>()
           .answers<PermitInfo>()
           .refuses({404, 409}),
@@ -172,41 +196,49 @@ void Routes::add_holder_routes() {
 void Routes::add_pool_rpcs() {
   using service::Service;
   const std::string S = "permit.api.v1.PermitService/";
-  rpc(S + "ListPools", "All pools, with their slots and who holds them", &Service::list_pools);
-  rpc(S + "DescribePool", "A pool, with its slots and who holds them", &Service::describe_pool);
-  rpc(S + "SetPool", "Make a pool, or change it", &Service::set_pool);
-  rpc(S + "DeletePool", "Remove a pool that nobody uses", &Service::delete_pool);
-  rpc(S + "ListWaiters", "Who waits for a slot, in order", &Service::list_waiters);
-  rpc(S + "ExplainWaiter", "What stands between a waiter and its slots", &Service::why);
-  rpc(S + "RemoveWaiter", "Take somebody out of the line", &Service::remove_waiter);
-  rpc(S + "DescribePermit", "A hold", &Service::describe_permit);
-  rpc(S + "ForceReleasePermit", "Take a slot away from whoever holds it", &Service::force_release);
-  rpc(S + "RenewPermit", "Hold on: a lease from now", &Service::renew);
-  rpc(S + "ReleasePermit", "Give a permit back", &Service::release);
+  rpc(Access::read, S + "ListPools", "All pools, with their slots and who holds them",
+      &Service::list_pools);
+  rpc(Access::read, S + "DescribePool", "A pool, with its slots and who holds them",
+      &Service::describe_pool);
+  rpc(Access::admin, S + "SetPool", "Make a pool, or change it", &Service::set_pool);
+  rpc(Access::admin, S + "DeletePool", "Remove a pool that nobody uses", &Service::delete_pool);
+  rpc(Access::read, S + "ListWaiters", "Who waits for a slot, in order", &Service::list_waiters);
+  rpc(Access::read, S + "ExplainWaiter", "What stands between a waiter and its slots",
+      &Service::why);
+  rpc(Access::admin, S + "RemoveWaiter", "Take somebody out of the line", &Service::remove_waiter);
+  rpc(Access::read, S + "DescribePermit", "A hold", &Service::describe_permit);
+  rpc(Access::admin, S + "ForceReleasePermit", "Take a slot away from whoever holds it",
+      &Service::force_release);
+  rpc(Access::worker, S + "RenewPermit", "Hold on: a lease from now", &Service::renew);
+  rpc(Access::worker, S + "ReleasePermit", "Give a permit back", &Service::release);
   add("POST", "/" + S + "AcquirePermit",
-      Doc("Take a permit, or a place in line")
+      Doc(Access::worker, "Take a permit, or a place in line")
           .takes<AcquireRequest>()
           .answers<AcquireResponse>()
           .refuses({404, 409, 422, 423, 504}),
       [this](Call& call) { acquire(call, call.body<AcquireRequest>(), 200); });
-  rpc(S + "ListTaskQueues", "Task queues, with who polls them and what waits",
+  rpc(Access::read, S + "ListTaskQueues", "Task queues, with who polls them and what waits",
       &Service::list_task_queues);
   add("POST", "/" + S + "GetServerStatus",
-      Doc("How the server is").takes<GetServerStatusRequest>().answers<ServerStatus>(),
+      Doc(Access::read, "How the server is")
+          .takes<GetServerStatusRequest>()
+          .answers<ServerStatus>(),
       [this](Call& call) { server_status(call); });
   add("POST", "/" + S + "DrainPool",
-      Doc("Grant no more of a slot, or of the pool").takes<DrainRequest>().answers<PoolInfo>(),
+      Doc(Access::admin, "Grant no more of a slot, or of the pool")
+          .takes<DrainRequest>()
+          .answers<PoolInfo>(),
       [this](Call& call) {
         service_.drain(call.body<DrainRequest>(), service::Pools::Drain::on, call.done<PoolInfo>());
       });
   add("POST", "/" + S + "UndrainPool",
-      Doc("Grant again what was drained").takes<DrainRequest>().answers<PoolInfo>(),
+      Doc(Access::admin, "Grant again what was drained").takes<DrainRequest>().answers<PoolInfo>(),
       [this](Call& call) {
         service_.drain(call.body<DrainRequest>(), service::Pools::Drain::off,
                        call.done<PoolInfo>());
       });
   add("POST", "/" + S + "ListPermits",
-      Doc("The ledger of holds, newest first")
+      Doc(Access::read, "The ledger of holds, newest first")
           .takes<ListPermitsRequest>()
           .answers<ListPermitsResponse>(),
       [this](Call& call) {
@@ -269,50 +301,56 @@ void Routes::add_server_info_routes() {
     call.done<ListNamespacesResponse>()(ListNamespacesResponse{{the_namespace(info_)}, {}});
   };
   add("GET", "/api/v1/namespaces",
-      Doc("All namespaces: default")
+      Doc(Access::read, "All namespaces: default")
           .query("pageSize", ParameterKind::integer, "of no effect")
           .query("nextPageToken", ParameterKind::bytes, "of no effect")
           .answers<ListNamespacesResponse>(),
       namespaces);
   add("POST", rpc + "ListNamespaces",
-      Doc("All namespaces: default")
+      Doc(Access::read, "All namespaces: default")
           .takes<ListNamespacesRequest>()
           .answers<ListNamespacesResponse>(),
       namespaces);
-  add("GET", N, Doc("A namespace").answers<DescribeNamespaceResponse>().refuses({404}),
+  add("GET", N,
+      Doc(Access::read, "A namespace").answers<DescribeNamespaceResponse>().refuses({404}),
       [this](Call& call) {
         call.done<DescribeNamespaceResponse>()(namespace_named(call.variable("namespace"), info_));
       });
   add("POST", rpc + "DescribeNamespace",
-      Doc("A namespace").takes<DescribeNamespaceRequest>().answers<DescribeNamespaceResponse>(),
+      Doc(Access::read, "A namespace")
+          .takes<DescribeNamespaceRequest>()
+          .answers<DescribeNamespaceResponse>(),
       [this](Call& call) {
         const auto request = call.body<DescribeNamespaceRequest>();
         call.done<DescribeNamespaceResponse>()(namespace_named(request.namespace_, info_));
       });
   const auto system = [](Call& call) { call.done<GetSystemInfoResponse>()(system_info()); };
   add("GET", "/api/v1/system-info",
-      Doc("What the server can do, and what time it is there").answers<SystemInfo>(),
+      Doc(Access::read, "What the server can do, and what time it is there").answers<SystemInfo>(),
       [this](Call& call) {
         const GetSystemInfoResponse info = system_info();
         call.done<SystemInfo>()(
             SystemInfo{info.server_version, info.capabilities, service_.time()});
       });
   add("POST", rpc + "GetSystemInfo",
-      Doc("What the server can do").takes<GetSystemInfoRequest>().answers<GetSystemInfoResponse>(),
+      Doc(Access::read, "What the server can do")
+          .takes<GetSystemInfoRequest>()
+          .answers<GetSystemInfoResponse>(),
       system);
   const auto cluster = [](Call& call) {
     call.done<GetClusterInfoResponse>()(GetClusterInfoResponse{"permit", version});
   };
   add("GET", "/api/v1/cluster-info",
-      Doc("The name and version of the server").answers<GetClusterInfoResponse>(), cluster);
+      Doc(Access::read, "The name and version of the server").answers<GetClusterInfoResponse>(),
+      cluster);
   add("POST", rpc + "GetClusterInfo",
-      Doc("The name and version of the server")
+      Doc(Access::read, "The name and version of the server")
           .takes<GetClusterInfoRequest>()
           .answers<GetClusterInfoResponse>(),
       cluster);
   // A worker says goodbye: its sticky queue will not be polled again.
   add("POST", rpc + "ShutdownWorker",
-      Doc("A worker says goodbye: its sticky queue will not be polled again")
+      Doc(Access::worker, "A worker says goodbye: its sticky queue will not be polled again")
           .takes<ShutdownWorkerRequest>()
           .answers<EmptyResponse>(),
       [this](Call& call) {
@@ -346,15 +384,16 @@ void Routes::server_status(Call& call) {
 
 void Routes::add_server_routes() {
   add_server_info_routes();
-  add("GET", "/openapi.json", Doc("This document").sends("application/json"), [this](Call& call) {
-    if (openapi_.empty()) openapi_ = openapi_json(routes_);
-    Response response;
-    response.body = openapi_;
-    call.exchange->reply(std::move(response));
-  });
+  add("GET", "/openapi.json", Doc(Access::open, "This document").sends("application/json"),
+      [this](Call& call) {
+        if (openapi_.empty()) openapi_ = openapi_json(routes_);
+        Response response;
+        response.body = openapi_;
+        call.exchange->reply(std::move(response));
+      });
   if (!options_.advance) return;
   add("POST", "/api/v1/test/advance",
-      Doc("With --virtual-time: let time pass")
+      Doc(Access::admin, "With --virtual-time: let time pass")
           .takes<AdvanceRequest>()
           .answers<AdvanceResponse>()
           .refuses({400, 409}),

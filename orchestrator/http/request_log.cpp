@@ -3,6 +3,8 @@
 #include <chrono>
 #include <utility>
 
+#include "orchestrator/service/secrets.h"
+
 namespace permit::http {
 
 std::shared_ptr<const TraceContext> trace_of(const Request& request) {
@@ -63,10 +65,13 @@ class RequestLog::Watched final : public Exchange {
     if ((!failed && !slow) || !log_.log_.wants(line.level)) return;
     line.event = failed ? "request_failed" : "request_slow";
     line.method = method_;
-    line.path = path_;
+    const std::string path = service::without_api_keys(path_);
+    line.path = path;
+    line.key = response.key;
     line.status = response.status;
     line.took_ms = std::chrono::duration_cast<std::chrono::milliseconds>(took).count();
-    line.error = response.error;
+    const std::string error = service::without_api_keys(response.error);
+    line.error = error;
     if (trace_) {
       line.trace_id = trace_->trace_id;
       line.span_id = trace_->span_id;

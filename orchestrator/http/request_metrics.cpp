@@ -58,7 +58,21 @@ bool MeasuredExchange::leave() {
   return true;
 }
 
+void MeasuredExchange::on_gone(std::function<void()> callback) {
+  on_gone_ = std::make_shared<std::function<void()>>(std::move(callback));
+  exchange_->on_gone([on_gone = on_gone_] {
+    if (const auto once = std::exchange(*on_gone, nullptr)) once();
+  });
+}
+
+void MeasuredExchange::leave_wait() {
+  if (on_gone_ == nullptr) return;
+  if (const auto once = std::exchange(*on_gone_, nullptr)) once();
+}
+
 void MeasuredExchange::reply(Response response) {
+  if (ignores_replies_) return;
+  response.key = key_;
   if (leave()) {
     const auto took =
         std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - began_);

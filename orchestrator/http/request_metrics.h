@@ -64,8 +64,17 @@ class MeasuredExchange final : public Exchange {
   std::uint64_t connection() const override { return exchange_->connection(); }
   void reply(Response response) override;
   std::unique_ptr<Stream> stream(Response response) override;
-  void on_gone(std::function<void()> callback) override { exchange_->on_gone(std::move(callback)); }
+  void on_gone(std::function<void()> callback) override;
   void park() override;
+
+  // Whether it waits for something, and has no answer yet.
+  bool waits() const { return on_gone_ != nullptr && !is_over_; }
+  // Tells those who would answer that nobody waits any more, as if the peer had gone.
+  void leave_wait();
+  // For good: it has been answered in their place.
+  void ignore_replies() { ignores_replies_ = true; }
+  // The name of the key that it came with; for the log.
+  void set_key(std::string name) { key_ = std::move(name); }
 
  private:
   bool leave();
@@ -74,6 +83,9 @@ class MeasuredExchange final : public Exchange {
   const std::shared_ptr<RequestMetrics> metrics_;
   const std::chrono::steady_clock::time_point began_;
   std::size_t route_;
+  std::shared_ptr<std::function<void()>> on_gone_;  // called once, whoever does it
+  std::string key_;
+  bool ignores_replies_ = false;
   bool is_parked_ = false;
   bool is_over_ = false;
 };

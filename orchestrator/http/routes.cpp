@@ -76,6 +76,12 @@ void reply_error(Exchange& exchange, const Error& error) {
       response.status == 507) {
     response.headers.push_back({"Retry-After", "1"});
   }
+  if (response.status == 401) {
+    const bool is_wrong = error.reason() != "API_KEY_MISSING";
+    response.headers.push_back(
+        {"WWW-Authenticate",
+         std::string("Bearer realm=\"permit\"") + (is_wrong ? ", error=\"invalid_token\"" : "")});
+  }
   exchange.reply(std::move(response));
 }
 
@@ -136,6 +142,24 @@ void Routes::Call::check_content_type() const {
   throw invalid_argument("BODY_TYPE", "the body must be JSON, with Content-Type: application/json");
 }
 
+// As for a namespace that does not exist: a key learns nothing of others.
+void Routes::Call::check_namespace(const std::string& name) const {
+  if (caller.namespace_.empty() || caller.namespace_ == (name.empty() ? "default" : name)) return;
+  throw not_found("NAMESPACE_NOT_FOUND", "there is no such namespace for this API key");
+}
+
+void Routes::Call::check_may_terminate(WorkflowIdReusePolicy reuse,
+                                       WorkflowIdConflictPolicy conflict) const {
+  const bool may_terminate = reuse == WorkflowIdReusePolicy::terminate_if_running ||
+                             conflict == WorkflowIdConflictPolicy::terminate_existing;
+  if (may_terminate) Auth::require(caller, Access::admin);
+}
+
+std::string Routes::Call::on_record(const std::string& identity) const {
+  if (caller.key_name.empty()) return identity;
+  return identity + (identity.empty() ? "" : " ") + "(key " + caller.key_name + ")";
+}
+
 // --- Routes ---
 
 namespace {
@@ -156,10 +180,16 @@ bool matches(const std::vector<std::string>& pattern, const std::vector<std::str
   if (takes_rest ? segments.size() < pattern.size() : segments.size() != pattern.size()) {
     return false;
   }
-  for (std::size_t i = 0; i < pattern.size(); ++i) {
+  for (std::size_t i = pattern.size(); i-- > 0;) {  // the last ones differ most
     if (!is_variable(pattern[i]) && pattern[i] != segments[i]) return false;
   }
   return true;
+}
+
+bool has_variable(const std::vector<std::string>& pattern, std::string_view name) {
+  return std::any_of(pattern.begin(), pattern.end(), [&](std::string_view segment) {
+    return is_variable(segment) && segment.substr(1, segment.size() - 2) == name;
+  });
 }
 
 // Tells this process from the one before and the one after.
@@ -176,6 +206,7 @@ Routes::Routes(service::Service& service, service::Reads& reads, RouteOptions op
       reads_(reads),
       options_(std::move(options)),
       instance_(new_instance()),
+      auth_(service.api_keys(), options_.auth),
       streams_(service, instance_),
       assets_(options_.page_directory) {
   const service::Options& served = service.options();
@@ -192,6 +223,8 @@ Routes::Routes(service::Service& service, service::Reads& reads, RouteOptions op
   add_health_routes();
   add_metrics_routes();
   add_page_routes();
+  add_key_routes();
+  add_login_routes();
 }
 
 Routes::~Routes() = default;
@@ -199,11 +232,17 @@ Routes::~Routes() = default;
 void Routes::add(const std::string& method, const std::string& pattern, Doc doc, Handler handler) {
   routes_.push_back({method, segments_of(pattern), std::move(doc), std::move(handler),
                      requests_->add(method, pattern)});
+  Route& route = routes_.back();
+  route.has_namespace = has_variable(route.pattern, "namespace");
+  const std::size_t length = std::min(route.pattern.size(), by_length_.size() - 1);
+  const bool takes_rest = pattern.ends_with("...}");
+  const std::size_t longest = takes_rest ? by_length_.size() - 1 : length;
+  for (std::size_t i = length; i <= longest; ++i) by_length_[i].push_back(routes_.size() - 1);
 }
 
 void Routes::not_offered(const std::string& method, const std::string& pattern,
                          const std::string& what) {
-  add(method, pattern, Doc(what + ": not offered").refuses({501}), [what](Call&) {
+  add(method, pattern, Doc(Access::read, what + ": not offered").refuses({501}), [what](Call&) {
     throw Error(ErrorCode::unimplemented, "NOT_OFFERED", what + " is not offered by this server");
   });
 }
@@ -211,7 +250,8 @@ void Routes::not_offered(const std::string& method, const std::string& pattern,
 void Routes::dispatch(Call& call) {
   const std::string& method = call.exchange->request().method;
   std::string allowed;
-  for (const Route& route : routes_) {
+  for (const std::size_t i : by_length_[std::min(call.segments.size(), by_length_.size() - 1)]) {
+    const Route& route = routes_[i];
     if (!matches(route.pattern, call.segments)) continue;
     if (route.method != method) {
       allowed += (allowed.empty() ? "" : ", ") + route.method;
@@ -219,6 +259,8 @@ void Routes::dispatch(Call& call) {
     }
     call.route = &route;
     call.measured->found_route(route.measured);
+    Auth::require(call.caller, route.doc.access());
+    if (route.has_namespace) call.check_namespace(call.variable("namespace"));
     call.check_parameters();
     route.handler(call);
     return;
@@ -230,14 +272,42 @@ void Routes::dispatch(Call& call) {
   call.exchange->reply(std::move(response));
 }
 
-void Routes::handle(const std::shared_ptr<Exchange>& unmeasured) {
+// Throws Error for a key that is not good. What is refused for want of one is told by dispatch().
+void Routes::identify(Call& call) {
+  try {
+    call.caller = auth_.caller_of(call.exchange->request(), service_.time());
+    call.measured->set_key(call.caller.key_name);
+  } catch (const Error&) {
+    if (const auto peer = auth_.take_noisy_peer()) {
+      LogLine line;
+      line.level = LogLine::Level::warn;
+      line.event = "api_keys_wrong";
+      const std::string said = "more than " + std::to_string(Auth::wrong_keys_max) +
+                               " wrong API keys within a second, from " + *peer;
+      line.msg = said;
+      service_.log().write(line);
+    }
+    throw;
+  }
+}
+
+void Routes::handle(const std::shared_ptr<Exchange>& unmeasured) { take(unmeasured, false); }
+void Routes::handle_own(const std::shared_ptr<Exchange>& unmeasured) { take(unmeasured, true); }
+
+void Routes::take(const std::shared_ptr<Exchange>& unmeasured, bool is_own) {
   const auto exchange = std::make_shared<MeasuredExchange>(unmeasured, requests_);
   try {
     Request& request = exchange->request();
-    service_.set_caller({trace_of(request), exchange->connection()});
     Call call;
     call.exchange = exchange;
     call.measured = exchange.get();
+    if (is_own) {
+      call.caller.access = Access::worker;
+    } else {
+      identify(call);
+    }
+    const bool is_admin = call.caller.access >= Access::admin;
+    service_.set_caller({trace_of(request), exchange->connection(), is_admin});
     auto segments = split_path(request.path);
     auto query = parse_query(request.query);
     if (!segments || !query) {
@@ -255,6 +325,9 @@ void Routes::handle(const std::shared_ptr<Exchange>& unmeasured) {
         (type != nullptr && type->find("+no-payload-shorthand") != std::string::npos);
     if (long_form) call.form = PayloadForm::long_form;
     dispatch(call);
+    if (call.caller.key != 0 && exchange->waits()) {
+      keyed_waits_.push_back({exchange, std::move(call.caller)});
+    }
   } catch (const Error& error) {
     reply_error(*exchange, error);
   } catch (const std::exception& bug) {
@@ -266,6 +339,30 @@ void Routes::handle(const std::shared_ptr<Exchange>& unmeasured) {
     reply_error(*exchange, Error(ErrorCode::internal, "INTERNAL", "Internal error"));
   }
   service_.set_caller({});
+}
+
+void Routes::end_unauthorized() {
+  const auto steady_now = std::chrono::steady_clock::now();
+  if (steady_now - keys_checked_ < std::chrono::seconds(1)) return;
+  keys_checked_ = steady_now;
+  const Time now = service_.time();
+  const auto is_over = [&](const Caller& caller) { return !auth_.is_good(caller, now); };
+  streams_.end_of(is_over);
+  std::vector<std::shared_ptr<MeasuredExchange>> ending;
+  std::erase_if(keyed_waits_, [&](const KeyedWait& wait) {
+    auto exchange = wait.exchange.lock();
+    if (exchange == nullptr || !exchange->waits()) return true;
+    if (!is_over(wait.caller)) return false;
+    ending.push_back(std::move(exchange));
+    return true;
+  });
+  const Error over(ErrorCode::unauthenticated, "API_KEY_REVOKED",
+                   "the API key, or its session, has ended while this waited");
+  for (const auto& exchange : ending) {
+    exchange->leave_wait();
+    reply_error(*exchange, over);
+    exchange->ignore_replies();
+  }
 }
 
 }  // namespace permit::http

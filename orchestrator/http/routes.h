@@ -2,12 +2,14 @@
 // place where errors become HTTP statuses. Belongs to the engine thread.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "orchestrator/http/assets.h"
+#include "orchestrator/http/auth.h"
 #include "orchestrator/http/doc.h"
 #include "orchestrator/http/gate.h"
 #include "orchestrator/http/message.h"
@@ -30,6 +32,7 @@ struct RouteOptions {
   // The settings in force, for /api/v1/server, and the limits of what comes before the routes.
   std::vector<SettingInfo> settings;
   Limits limits;
+  AuthOptions auth;
   // Whether the server is ready to serve; and if not, why.
   std::function<std::string()> unready = [] { return std::string(); };
   // What an operator should know of a server that is ready all the same.
@@ -49,12 +52,18 @@ class Routes {
   };
 
   void handle(const std::shared_ptr<Exchange>& unmeasured);
+  // The same for calls of this very process, which need no key.
+  void handle_own(const std::shared_ptr<Exchange>& unmeasured);
 
   // The open event streams, which the server's loop advances.
   Streams& streams() { return streams_; }
 
   // Looks at the metrics, if a second has gone by. To be called at next_observation(), soon.
   void observe(Time now);
+
+  // Ends long polls and event streams whose key has been revoked, or has expired. Looks once a
+  // second; to be called more often.
+  void end_unauthorized();
   Time next_observation() const { return ring_.next_due(); }
 
   struct Call;
@@ -65,13 +74,15 @@ class Routes {
     std::vector<std::string> pattern;  // segments; "{name}" takes one, "{name...}" the rest
     Doc doc;
     Handler handler;
-    std::size_t measured = 0;  // its place among the request metrics
+    std::size_t measured = 0;    // its place among the request metrics
+    bool has_namespace = false;  // as a variable
   };
 
  private:
   // A route, and what /openapi.json says of it:
   //
-  //   add("PUT", P, Doc("Make a pool, or change it").takes<SetPoolRequest>().answers<PoolInfo>(),
+  //   add("PUT", P,
+  //       Doc(Access::admin, "Make a pool").takes<SetPoolRequest>().answers<PoolInfo>(),
   //       [this](Call& call) { … call.body<SetPoolRequest>() … call.done<PoolInfo>() … });
   //
   // A GET or DELETE under /api takes the parameters of its Doc and no others.
@@ -84,6 +95,7 @@ class Routes {
   void add_rpcs();
   void add_worker_routes();
   void add_pool_routes();
+  void add_line_routes();
   void add_holder_routes();
   void add_pool_rpcs();
   void add_server_routes();
@@ -91,6 +103,8 @@ class Routes {
   void add_health_routes();
   void add_metrics_routes();
   void add_page_routes();
+  void add_key_routes();
+  void add_login_routes();
   void history(Call& call, GetWorkflowExecutionHistoryRequest request);
   void acquire(Call& call, AcquireRequest request, int waiting_status);
   void server_status(Call& call);
@@ -99,18 +113,21 @@ class Routes {
   template <class Request>
   Request of_activity(Call& call);
   template <class Request, class Response>
-  void rpc(const std::string& name, const std::string& summary,
+  void rpc(Access access, const std::string& name, const std::string& summary,
            void (service::Service::*method)(Request, service::Done<Response>));
   template <class Request, class Response>
-  void waiting_rpc(const char* name, const std::string& summary,
+  void waiting_rpc(Access access, const char* name, const std::string& summary,
                    std::int64_t (service::Service::*method)(Request, service::Done<Response>));
   void not_offered(const std::string& method, const std::string& pattern, const std::string& what);
+  void take(const std::shared_ptr<Exchange>& unmeasured, bool is_own);
+  void identify(Call& call);
   void dispatch(Call& call);
 
   service::Service& service_;
   service::Reads& reads_;
   RouteOptions options_;
   const std::string instance_;
+  Auth auth_;
   Streams streams_;
   // Outlives us: exchanges that are answered later hold it.
   std::shared_ptr<RequestMetrics> requests_ = std::make_shared<RequestMetrics>();
@@ -118,6 +135,15 @@ class Routes {
   Assets assets_;
   ServerInfo info_;
   std::vector<Route> routes_;
+  // Places in routes_, by the number of segments that they may match; the last: as many or more.
+  std::array<std::vector<std::size_t>, 12> by_length_;
+  // Requests by somebody with a key that were not answered at once.
+  struct KeyedWait {
+    std::weak_ptr<MeasuredExchange> exchange;
+    Caller caller;
+  };
+  std::vector<KeyedWait> keyed_waits_;
+  std::chrono::steady_clock::time_point keys_checked_{};
   std::string openapi_;  // made when it is first asked for
 };
 

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "orchestrator/http/connection.h"
+#include "orchestrator/protocol/ensure.h"
 #include "orchestrator/protocol/error.h"
 
 namespace permit::http {
@@ -31,7 +32,7 @@ std::string address_text(const Server::Options& options) {
   return (v6 ? "[" + options.address + "]" : options.address) + ":" + std::to_string(options.port);
 }
 
-tcp::endpoint loopback_endpoint(const Server::Options& options) {
+tcp::endpoint endpoint_of(const Server::Options& options) {
   error_code error;
   const std::string numeric = options.address == "localhost" ? "127.0.0.1" : options.address;
   const asio::ip::address address = asio::ip::make_address(numeric, error);
@@ -39,7 +40,7 @@ tcp::endpoint loopback_endpoint(const Server::Options& options) {
     throw invalid_argument("LISTEN_ADDRESS_INVALID", "Cannot listen on " + address_text(options) +
                                                          ": that is not an IP address.");
   }
-  if (!address.is_loopback()) {
+  if (!address.is_loopback() && !options.beyond_loopback) {
     throw failed_precondition("LISTEN_NOT_LOOPBACK",
                               "Cannot listen on " + address_text(options) +
                                   ": without TLS and keys only loopback addresses are allowed "
@@ -53,7 +54,9 @@ void set_tcp_option(Acceptor& acceptor, int name, int value) {
   throw boost::system::system_error(errno, boost::system::system_category());
 }
 
-// Accepted sockets inherit these. A peer that vanished silently is noticed within 90 s.
+// Accepted sockets inherit these. A peer that vanished silently is noticed within 90 s: after 40 to
+// 50 s of silence; or 40 s after something was sent to it before that, as the end of a long poll
+// is.
 void set_options(Acceptor& acceptor) {
   acceptor.set_option(asio::socket_base::reuse_address(true));
   acceptor.set_option(asio::socket_base::keep_alive(true));
@@ -61,11 +64,11 @@ void set_options(Acceptor& acceptor) {
   set_tcp_option(acceptor, TCP_KEEPIDLE, 30);
   set_tcp_option(acceptor, TCP_KEEPINTVL, 10);
   set_tcp_option(acceptor, TCP_KEEPCNT, 3);
-  set_tcp_option(acceptor, TCP_USER_TIMEOUT, 60'000);
+  set_tcp_option(acceptor, TCP_USER_TIMEOUT, 40'000);
 }
 
 Acceptor listen(asio::io_context& io, const Server::Options& options) {
-  const tcp::endpoint endpoint = loopback_endpoint(options);
+  const tcp::endpoint endpoint = endpoint_of(options);
   try {
     Acceptor acceptor(io);
     acceptor.open(endpoint.protocol());
@@ -107,12 +110,18 @@ class Server::Impl : public std::enable_shared_from_this<Impl> {
         sweep_timer_(io),
         shared_(io, with_own_host(options.limits, acceptor_.local_endpoint()), std::move(handler)) {
     shared_.on_closed = options.on_closed;
+    shared_.tls = options.tls;
+    shared_.on_tls_failed = options.on_tls_failed;
   }
 
   void accept();
   void stop_accepting();
   void close_idle();
   void abandon_all();
+  void use_tls(std::shared_ptr<const TlsContext> tls) {
+    ENSURE(tls != nullptr && shared_.tls != nullptr);
+    shared_.tls = std::move(tls);
+  }
 
   std::uint16_t port() const { return port_; }
   const std::vector<std::shared_ptr<Connection>>& connections() const {
@@ -164,7 +173,8 @@ void Server::Impl::admit(Socket socket) {
   if (!error) socket.non_blocking(true, error);
   if (error) return;  // already gone
   const std::size_t count = shared_.connections.size();
-  if (count >= shared_.limits.connections_max + refused_connections_max) return;
+  const std::size_t told = shared_.tls ? 0 : refused_connections_max;  // to a handshake each
+  if (count >= shared_.limits.connections_max + told) return;
   const auto connection =
       std::make_shared<Connection>(std::move(socket), endpoint_text(peer), shared_);
   connection->start();
@@ -224,6 +234,7 @@ Server::~Server() {
 }
 
 std::uint16_t Server::port() const { return impl_->port(); }
+void Server::use_tls(std::shared_ptr<const TlsContext> tls) { impl_->use_tls(std::move(tls)); }
 void Server::stop_accepting() { impl_->stop_accepting(); }
 void Server::close_idle() { impl_->close_idle(); }
 std::size_t Server::connections() const { return impl_->connections().size(); }

@@ -73,7 +73,8 @@ std::optional<std::int64_t> Streams::position_of(const std::string& id) const {
   return position;
 }
 
-void Streams::open(Exchange& exchange, const PoolName& only, const std::string& since) {
+void Streams::open(Exchange& exchange, const PoolName& only, const std::string& since,
+                   Caller caller) {
   if (readers_.size() >= streams_max) {
     throw Error(ErrorCode::unavailable, "STREAMS_TOO_MANY",
                 "the server has as many event streams as it allows, " +
@@ -88,6 +89,7 @@ void Streams::open(Exchange& exchange, const PoolName& only, const std::string& 
   reader.stream = exchange.stream(std::move(response));
   if (reader.stream == nullptr) return;
   reader.only = only;
+  reader.caller = std::move(caller);
   reader.position = position.value_or(0);
   reader.begins = !position;
   std::string greeting = "retry: 1000\n\n";
@@ -184,6 +186,13 @@ void Streams::send(Reader& reader, const Message& message, SteadyTime now) {
 void Streams::send(Reader& reader, const Chunk& chunk, SteadyTime now) {
   reader.told_at = now;
   reader.stream->send(chunk);
+}
+
+// advance() forgets them.
+void Streams::end_of(const std::function<bool(const Caller&)>& is_over) {
+  for (Reader& reader : readers_) {
+    if (reader.stream->is_open() && is_over(reader.caller)) reader.stream->end();
+  }
 }
 
 void Streams::end_all() {

@@ -13,6 +13,7 @@
 #include <tuple>
 #include <vector>
 
+#include "orchestrator/http/auth.h"
 #include "orchestrator/http/message.h"
 #include "orchestrator/service/service.h"
 
@@ -31,7 +32,7 @@ class Streams {
 
   // Answers with a stream of one pool's events, or of all. `since`: the id of the last message that
   // the peer got before; empty: none. Throws Error if there are too many.
-  void open(Exchange& exchange, const PoolName& only, const std::string& since);
+  void open(Exchange& exchange, const PoolName& only, const std::string& since, Caller caller = {});
 
   // After each batch. Nothing is told before it is committed.
   void advance(SteadyTime now);
@@ -39,6 +40,8 @@ class Streams {
   std::optional<SteadyTime> next_due() const;
 
   void end_all();
+  // Those of callers who may read no more.
+  void end_of(const std::function<bool(const Caller&)>& is_over);
   std::size_t size() const { return readers_.size(); }
 
  private:
@@ -46,6 +49,7 @@ class Streams {
   struct Reader {
     std::unique_ptr<Stream> stream;
     PoolName only;
+    Caller caller;
     std::int64_t position = 0;
     std::int64_t surroundings = 0;  // which version of them it knows
     bool begins = false;            // is owed a snapshot

@@ -19,12 +19,13 @@ Bytes page_token(const Routes::Call& call) {
 
 void Routes::add_worker_routes() {
   using service::Service;
-  rpc("RecordWorkerHeartbeat", "Workers tell of themselves; every 10 s",
+  rpc(Access::worker, "RecordWorkerHeartbeat", "Workers tell of themselves; every 10 s",
       &Service::record_worker_heartbeat);
-  rpc("ListWorkers", "Workers that have told of themselves", &Service::list_workers);
-  rpc("DescribeWorker", "A worker that has told of itself", &Service::describe_worker);
+  rpc(Access::read, "ListWorkers", "Workers that have told of themselves", &Service::list_workers);
+  rpc(Access::read, "DescribeWorker", "A worker that has told of itself",
+      &Service::describe_worker);
   add("POST", N + "/workers/heartbeat",
-      Doc("Workers tell of themselves; every 10 s")
+      Doc(Access::worker, "Workers tell of themselves; every 10 s")
           .takes<RecordWorkerHeartbeatRequest>()
           .answers<EmptyResponse>(),
       [this](Call& call) {
@@ -33,7 +34,7 @@ void Routes::add_worker_routes() {
         service_.record_worker_heartbeat(std::move(request), call.done<EmptyResponse>());
       });
   add("GET", N + "/workers",
-      Doc("Workers that have told of themselves: what they are, and how busy")
+      Doc(Access::read, "Workers that have told of themselves: what they are, and how busy")
           .query("pageSize", ParameterKind::integer, "1000 at most, which is the default")
           .query("nextPageToken", ParameterKind::bytes)
           .answers<ListWorkersResponse>(),
@@ -45,7 +46,9 @@ void Routes::add_worker_routes() {
         service_.list_workers(std::move(request), call.done<ListWorkersResponse>());
       });
   add("GET", N + "/workers/describe/{worker_instance_key}",
-      Doc("A worker that has told of itself").answers<DescribeWorkerResponse>().refuses({404}),
+      Doc(Access::read, "A worker that has told of itself")
+          .answers<DescribeWorkerResponse>()
+          .refuses({404}),
       [this](Call& call) {
         service_.describe_worker({call.variable("namespace"), call.variable("worker_instance_key")},
                                  call.done<DescribeWorkerResponse>());

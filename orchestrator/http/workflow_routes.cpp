@@ -7,6 +7,9 @@ namespace permit::http {
 
 namespace {
 
+// Of a history, in bytes: what takes longer to shorten than to hand to another thread.
+constexpr std::size_t shortened_at_once_max = 16'384;
+
 const std::string N = "/api/v1/namespaces/{namespace}";
 const std::string W = N + "/workflows/{workflow_id}";
 
@@ -81,7 +84,7 @@ HistoryEventFilterType history_filter(const Routes::Call& call) {
 
 void Routes::add_workflow_routes() {
   add("POST", W,
-      Doc("Start a workflow")
+      Doc(Access::worker, "Start a workflow")
           .takes<StartWorkflowExecutionRequest>()
           .answers<StartWorkflowExecutionResponse>()
           .refuses({409}),
@@ -91,7 +94,7 @@ void Routes::add_workflow_routes() {
         service_.start(std::move(request), call.done<StartWorkflowExecutionResponse>());
       });
   add("GET", W,
-      Doc("A run: the one of now, the last one, or that of the runId")
+      Doc(Access::read, "A run: the one of now, the last one, or that of the runId")
           .query("execution.runId")
           .answers<DescribeWorkflowExecutionResponse>()
           .refuses({404}),
@@ -100,7 +103,7 @@ void Routes::add_workflow_routes() {
                           call.done<DescribeWorkflowExecutionResponse>());
       });
   add("GET", W + "/history",
-      Doc("The events of a run")
+      Doc(Access::read, "The events of a run")
           .query("execution.runId")
           .query("maximumPageSize", ParameterKind::integer)
           .query("nextPageToken", ParameterKind::bytes)
@@ -125,7 +128,7 @@ void Routes::add_workflow_routes() {
 
 void Routes::add_message_routes() {
   add("POST", W + "/signal/{signal_name}",
-      Doc("Send a signal")
+      Doc(Access::worker, "Send a signal")
           .takes<SignalWorkflowExecutionRequest>()
           .answers<EmptyResponse>()
           .refuses({404}),
@@ -135,7 +138,7 @@ void Routes::add_message_routes() {
         service_.signal(std::move(request), call.done<EmptyResponse>());
       });
   add("POST", W + "/signal-with-start/{signal_name}",
-      Doc("Send a signal, and start the workflow if it does not run")
+      Doc(Access::worker, "Send a signal, and start the workflow if it does not run")
           .takes<SignalWithStartWorkflowExecutionRequest>()
           .answers<SignalWithStartWorkflowExecutionResponse>(),
       [this](Call& call) {
@@ -146,7 +149,7 @@ void Routes::add_message_routes() {
                                    call.done<SignalWithStartWorkflowExecutionResponse>());
       });
   add("POST", W + "/cancel",
-      Doc("Ask a run to end")
+      Doc(Access::worker, "Ask a run to end")
           .takes<RequestCancelWorkflowExecutionRequest>()
           .answers<EmptyResponse>()
           .refuses({404}),
@@ -155,7 +158,7 @@ void Routes::add_message_routes() {
                                 call.done<EmptyResponse>());
       });
   add("POST", W + "/terminate",
-      Doc("End a run at once")
+      Doc(Access::admin, "End a run at once")
           .takes<TerminateWorkflowExecutionRequest>()
           .answers<EmptyResponse>()
           .refuses({404}),
@@ -164,7 +167,7 @@ void Routes::add_message_routes() {
                            call.done<EmptyResponse>());
       });
   add("POST", W + "/query/{query_type}",
-      Doc("Ask the worker of a run something")
+      Doc(Access::read, "Ask the worker of a run something")
           .takes<QueryWorkflowRequest>()
           .answers<QueryWorkflowResponse>()
           .refuses({404, 504}),
@@ -192,7 +195,7 @@ void Routes::add_message_routes() {
 
 void Routes::add_list_routes() {
   add("GET", N + "/workflows",
-      Doc("Runs, newest first")
+      Doc(Access::read, "Runs, newest first")
           .query("query", ParameterKind::text, "a list filter, as in WorkflowType = 'Train'")
           .query("pageSize", ParameterKind::integer)
           .query("nextPageToken", ParameterKind::bytes)
@@ -203,7 +206,7 @@ void Routes::add_list_routes() {
                          call.done<ListWorkflowExecutionsResponse>());
       });
   add("GET", N + "/workflow-count",
-      Doc("How many runs there are")
+      Doc(Access::read, "How many runs there are")
           .query("query", ParameterKind::text, "a list filter")
           .answers<CountWorkflowExecutionsResponse>(),
       [this](Call& call) {
@@ -211,7 +214,7 @@ void Routes::add_list_routes() {
                           call.done<CountWorkflowExecutionsResponse>());
       });
   add("GET", N + "/permits",
-      Doc("The ledger of holds, newest first")
+      Doc(Access::read, "The ledger of holds, newest first")
           .query("pool")
           .query("slot")
           .query("state", {"held", "closed"})
@@ -233,7 +236,7 @@ void Routes::add_list_routes() {
         reads_.list_permits(std::move(request), call.done<ListPermitsResponse>());
       });
   add("POST", "/temporal.api.workflowservice.v1.WorkflowService/ListWorkflowExecutions",
-      Doc("Runs, newest first")
+      Doc(Access::read, "Runs, newest first")
           .takes<ListWorkflowExecutionsRequest>()
           .answers<ListWorkflowExecutionsResponse>(),
       [this](Call& call) {
@@ -242,7 +245,7 @@ void Routes::add_list_routes() {
                          call.done<ListWorkflowExecutionsResponse>());
       });
   add("POST", "/temporal.api.workflowservice.v1.WorkflowService/CountWorkflowExecutions",
-      Doc("How many runs there are")
+      Doc(Access::read, "How many runs there are")
           .takes<CountWorkflowExecutionsRequest>()
           .answers<CountWorkflowExecutionsResponse>(),
       [this](Call& call) {
@@ -252,19 +255,33 @@ void Routes::add_list_routes() {
       });
 }
 
+namespace {
+
 // A history's events are stored in the long form; people get the shorthand.
+void shorten(GetWorkflowExecutionHistoryResponse& response) {
+  std::string& text = response.history.events.text;
+  text = "[" + events_to_shorthand(std::string_view(text).substr(1, text.size() - 2)) + "]";
+}
+
+}  // namespace
+
 void Routes::history(Call& call, GetWorkflowExecutionHistoryRequest request) {
   auto done = call.done<GetWorkflowExecutionHistoryResponse>();
   const bool waits = may_wait(request);
   const std::int64_t id = service_.history(
       std::move(request),
-      [done, form = call.form](service::Result<GetWorkflowExecutionHistoryResponse> result) {
+      [this, done, form = call.form](service::Result<GetWorkflowExecutionHistoryResponse> result) {
         auto* response = std::get_if<GetWorkflowExecutionHistoryResponse>(&result);
-        if (response != nullptr && form == PayloadForm::shorthand) {
-          std::string& text = response->history.events.text;
-          text = "[" + events_to_shorthand(std::string_view(text).substr(1, text.size() - 2)) + "]";
+        if (response == nullptr || form != PayloadForm::shorthand) {
+          done(std::move(result));
+        } else if (response->history.events.text.size() <= shortened_at_once_max) {
+          shorten(*response);
+          done(std::move(result));
+        } else {
+          const auto page =
+              std::make_shared<GetWorkflowExecutionHistoryResponse>(std::move(*response));
+          reads_.aside([page] { shorten(*page); }, [page, done] { done(std::move(*page)); });
         }
-        done(std::move(result));
       });
   if (waits) call.exchange->park();
   call.exchange->on_gone([this, id] { service_.forget_poll(id); });
@@ -273,7 +290,7 @@ void Routes::history(Call& call, GetWorkflowExecutionHistoryRequest request) {
 void Routes::add_task_routes() {
   const std::string A = W + "/activities/{activity_id}";
   add("POST", A + "/heartbeat",
-      Doc("An activity, by its id, is alive")
+      Doc(Access::worker, "An activity, by its id, is alive")
           .takes<RecordActivityTaskHeartbeatByIdRequest>()
           .answers<RecordActivityTaskHeartbeatResponse>()
           .refuses({404}),
@@ -282,7 +299,7 @@ void Routes::add_task_routes() {
                                  call.done<RecordActivityTaskHeartbeatResponse>());
       });
   add("POST", A + "/complete",
-      Doc("An activity, by its id, is done")
+      Doc(Access::worker, "An activity, by its id, is done")
           .takes<RespondActivityTaskCompletedByIdRequest>()
           .answers<EmptyResponse>()
           .refuses({404}),
@@ -291,7 +308,7 @@ void Routes::add_task_routes() {
                                          call.done<EmptyResponse>());
       });
   add("POST", A + "/fail",
-      Doc("An activity, by its id, has failed")
+      Doc(Access::worker, "An activity, by its id, has failed")
           .takes<RespondActivityTaskFailedByIdRequest>()
           .answers<EmptyResponse>()
           .refuses({404}),
@@ -300,7 +317,7 @@ void Routes::add_task_routes() {
                                      call.done<EmptyResponse>());
       });
   add("POST", A + "/resolve-as-canceled",
-      Doc("An activity, by its id, has ended as it was asked to")
+      Doc(Access::worker, "An activity, by its id, has ended as it was asked to")
           .takes<RespondActivityTaskCanceledByIdRequest>()
           .answers<EmptyResponse>()
           .refuses({404}),
@@ -313,7 +330,7 @@ void Routes::add_task_routes() {
 
 void Routes::add_token_routes() {
   add("POST", N + "/activity-heartbeat",
-      Doc("An activity, by its token, is alive")
+      Doc(Access::worker, "An activity, by its token, is alive")
           .takes<RecordActivityTaskHeartbeatRequest>()
           .answers<RecordActivityTaskHeartbeatResponse>()
           .refuses({404}),
@@ -322,7 +339,7 @@ void Routes::add_token_routes() {
                            call.done<RecordActivityTaskHeartbeatResponse>());
       });
   add("POST", N + "/activity-complete",
-      Doc("An activity, by its token, is done")
+      Doc(Access::worker, "An activity, by its token, is done")
           .takes<RespondActivityTaskCompletedRequest>()
           .answers<EmptyResponse>()
           .refuses({404}),
@@ -331,7 +348,7 @@ void Routes::add_token_routes() {
                                    call.done<EmptyResponse>());
       });
   add("POST", N + "/activity-fail",
-      Doc("An activity, by its token, has failed")
+      Doc(Access::worker, "An activity, by its token, has failed")
           .takes<RespondActivityTaskFailedRequest>()
           .answers<EmptyResponse>()
           .refuses({404}),
@@ -340,7 +357,7 @@ void Routes::add_token_routes() {
                                call.done<EmptyResponse>());
       });
   add("POST", N + "/activity-resolve-as-canceled",
-      Doc("An activity, by its token, has ended as it was asked to")
+      Doc(Access::worker, "An activity, by its token, has ended as it was asked to")
           .takes<RespondActivityTaskCanceledRequest>()
           .answers<EmptyResponse>()
           .refuses({404}),
@@ -349,7 +366,7 @@ void Routes::add_token_routes() {
                                  call.done<EmptyResponse>());
       });
   add("GET", N + "/task-queues/{task_queue}",
-      Doc("Who polls a task queue")
+      Doc(Access::read, "Who polls a task queue")
           .query("taskQueueType",
                  {"TASK_QUEUE_TYPE_WORKFLOW", "TASK_QUEUE_TYPE_ACTIVITY", "1", "2"})
           .query("reportStats", ParameterKind::flag)
@@ -379,11 +396,12 @@ Request Routes::of_activity(Call& call) {
 
 // A call that may wait long.
 template <class Request, class Response>
-void Routes::waiting_rpc(const char* name, const std::string& summary,
+void Routes::waiting_rpc(Access access, const char* name, const std::string& summary,
                          std::int64_t (service::Service::*method)(Request,
                                                                   service::Done<Response>)) {
   add("POST", std::string("/temporal.api.workflowservice.v1.WorkflowService/") + name,
-      Doc(summary).takes<Request>().template answers<Response>(), [this, method](Call& call) {
+      Doc(access, summary).takes<Request>().template answers<Response>(),
+      [this, method](Call& call) {
         call.form = PayloadForm::long_form;
         auto request = call.body<Request>();
         const bool waits = may_wait(request);
@@ -395,38 +413,45 @@ void Routes::waiting_rpc(const char* name, const std::string& summary,
 
 void Routes::add_rpcs() {
   using service::Service;
-  waiting_rpc("PollWorkflowTaskQueue", "The next workflow task; waits for one",
+  waiting_rpc(Access::worker, "PollWorkflowTaskQueue", "The next workflow task; waits for one",
               &Service::poll_workflow_task);
-  rpc("RespondWorkflowTaskCompleted", "A workflow task is done: its commands",
+  rpc(Access::worker, "RespondWorkflowTaskCompleted", "A workflow task is done: its commands",
       &Service::complete_workflow_task);
-  rpc("RespondWorkflowTaskFailed", "A workflow task has failed", &Service::fail_workflow_task);
-  waiting_rpc("PollActivityTaskQueue", "The next activity task; waits for one",
+  rpc(Access::worker, "RespondWorkflowTaskFailed", "A workflow task has failed",
+      &Service::fail_workflow_task);
+  waiting_rpc(Access::worker, "PollActivityTaskQueue", "The next activity task; waits for one",
               &Service::poll_activity_task);
-  rpc("RecordActivityTaskHeartbeat", "An activity is alive", &Service::heartbeat);
-  rpc("RecordActivityTaskHeartbeatById", "An activity, by its id, is alive",
+  rpc(Access::worker, "RecordActivityTaskHeartbeat", "An activity is alive", &Service::heartbeat);
+  rpc(Access::worker, "RecordActivityTaskHeartbeatById", "An activity, by its id, is alive",
       &Service::heartbeat_by_id);
-  rpc("RespondActivityTaskCompleted", "An activity is done", &Service::complete_activity);
-  rpc("RespondActivityTaskCompletedById", "An activity, by its id, is done",
+  rpc(Access::worker, "RespondActivityTaskCompleted", "An activity is done",
+      &Service::complete_activity);
+  rpc(Access::worker, "RespondActivityTaskCompletedById", "An activity, by its id, is done",
       &Service::complete_activity_by_id);
-  rpc("RespondActivityTaskFailed", "An activity has failed", &Service::fail_activity);
-  rpc("RespondActivityTaskFailedById", "An activity, by its id, has failed",
+  rpc(Access::worker, "RespondActivityTaskFailed", "An activity has failed",
+      &Service::fail_activity);
+  rpc(Access::worker, "RespondActivityTaskFailedById", "An activity, by its id, has failed",
       &Service::fail_activity_by_id);
-  rpc("RespondActivityTaskCanceled", "An activity has ended as it was asked to",
+  rpc(Access::worker, "RespondActivityTaskCanceled", "An activity has ended as it was asked to",
       &Service::cancel_activity);
-  rpc("RespondActivityTaskCanceledById", "An activity, by its id, has ended as it was asked to",
-      &Service::cancel_activity_by_id);
-  rpc("ResetStickyTaskQueue", "Give the tasks of a run to any worker", &Service::reset_sticky);
-  rpc("DescribeTaskQueue", "Who polls a task queue", &Service::describe_task_queue);
-  rpc("StartWorkflowExecution", "Start a workflow", &Service::start);
-  rpc("SignalWorkflowExecution", "Send a signal", &Service::signal);
-  rpc("SignalWithStartWorkflowExecution",
+  rpc(Access::worker, "RespondActivityTaskCanceledById",
+      "An activity, by its id, has ended as it was asked to", &Service::cancel_activity_by_id);
+  rpc(Access::worker, "ResetStickyTaskQueue", "Give the tasks of a run to any worker",
+      &Service::reset_sticky);
+  rpc(Access::read, "DescribeTaskQueue", "Who polls a task queue", &Service::describe_task_queue);
+  rpc(Access::worker, "StartWorkflowExecution", "Start a workflow", &Service::start);
+  rpc(Access::worker, "SignalWorkflowExecution", "Send a signal", &Service::signal);
+  rpc(Access::worker, "SignalWithStartWorkflowExecution",
       "Send a signal, and start the workflow if it does not run", &Service::signal_with_start);
-  rpc("RequestCancelWorkflowExecution", "Ask a run to end", &Service::request_cancel);
-  rpc("TerminateWorkflowExecution", "End a run at once", &Service::terminate);
-  rpc("DescribeWorkflowExecution", "A run", &Service::describe);
-  waiting_rpc("GetWorkflowExecutionHistory", "The events of a run", &Service::history);
-  waiting_rpc("QueryWorkflow", "Ask the worker of a run something", &Service::query);
-  rpc("RespondQueryTaskCompleted", "The answer to a query", &Service::complete_query);
+  rpc(Access::worker, "RequestCancelWorkflowExecution", "Ask a run to end",
+      &Service::request_cancel);
+  rpc(Access::admin, "TerminateWorkflowExecution", "End a run at once", &Service::terminate);
+  rpc(Access::read, "DescribeWorkflowExecution", "A run", &Service::describe);
+  waiting_rpc(Access::read, "GetWorkflowExecutionHistory", "The events of a run",
+              &Service::history);
+  waiting_rpc(Access::read, "QueryWorkflow", "Ask the worker of a run something", &Service::query);
+  rpc(Access::worker, "RespondQueryTaskCompleted", "The answer to a query",
+      &Service::complete_query);
 }
 
 }  // namespace permit::http

@@ -7,10 +7,13 @@
 // an encoding that is not in a list; none that was read is one.)
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 
 namespace permit {
+
+struct Event;
 
 // How payloads are written. Shorthand is the user's own JSON, for people; a payload that would not
 // read back the same is written in the long form all the same. Reading always takes both.
@@ -41,7 +44,10 @@ enum class Unknown { refuse, skip };
 template <class T>
 T read_json(std::string_view text, Unknown unknown = Unknown::refuse);
 
-// Events as the store keeps them (long form, comma-separated, no brackets), written in shorthand.
+// Events as the store keeps them (long form, comma-separated, no brackets): one after the other.
+void read_events(std::string_view events_json, const std::function<void(Event&&)>& take);
+
+// The same, written in shorthand.
 std::string events_to_shorthand(std::string_view events_json);
 
 }  // namespace permit

@@ -55,12 +55,27 @@ void write_value(JsonWriter& writer, const Event& value) {
   writer.out += '}';
 }
 
-std::string events_to_shorthand(std::string_view events_json) {
+void read_events(std::string_view events_json, const std::function<void(Event&&)>& take) {
   std::string list = "[";
   list += events_json;
   list += ']';
-  const std::string out = to_json(read_json<std::vector<Event>>(list), PayloadForm::shorthand);
-  return out.substr(1, out.size() - 2);
+  JsonReader reader(list, own_text);
+  JsonReader::Array elements(reader);
+  while (elements.next()) {
+    Event event;
+    read_value(reader, event);
+    take(std::move(event));
+  }
+  reader.finish();
+}
+
+std::string events_to_shorthand(std::string_view events_json) {
+  std::string out;
+  read_events(events_json, [&](const Event& event) {
+    if (!out.empty()) out += ',';
+    write_json(event, out, PayloadForm::shorthand);
+  });
+  return out;
 }
 
 PERMIT_JSON(Event)

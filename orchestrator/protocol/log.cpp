@@ -1,5 +1,6 @@
 #include "orchestrator/protocol/log.h"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdio>
@@ -35,6 +36,7 @@ void for_each_field(const LogLine& line, Visit visit) {
   visit("wait_ms", line.wait_ms);
   visit("held_ms", line.held_ms);
   visit("by", line.by);
+  visit("key", line.key);
   visit("reason", line.reason);
   visit("method", line.method);
   visit("path", line.path);
@@ -62,7 +64,54 @@ void append_number(std::int64_t number, std::string& out) {
   out.append(digits.data(), static_cast<std::size_t>(size));
 }
 
+// --- Characters ---
+
+// The code point of the UTF-8 character of this size.
+std::uint32_t code_point(std::string_view at, std::size_t size) {
+  static constexpr std::array<unsigned, 5> masks = {0, 0x7F, 0x1F, 0x0F, 0x07};
+  std::uint32_t code = static_cast<unsigned char>(at[0]) & masks[size];
+  for (std::size_t i = 1; i < size; ++i) {
+    code = code << 6U | (static_cast<unsigned char>(at[i]) & 0x3FU);
+  }
+  return code;
+}
+
+// Controls of a terminal, and what turns the direction of text or breaks a line.
+bool may_upset(std::uint32_t code) {
+  return code < 0x20 || (code >= 0x7F && code < 0xA0) || (code >= 0x200B && code <= 0x200F) ||
+         (code >= 0x2028 && code <= 0x202E) || (code >= 0x2060 && code <= 0x206F) ||
+         code == 0xFEFF || code == 0x061C || (code >= 0xE0000 && code <= 0xE0FFF);
+}
+
 // --- JSON ---
+
+void append_utf16_escape(std::uint32_t unit, std::string& out) {
+  std::array<char, 12> text{};
+  std::snprintf(text.data(), text.size(), "\\u%04x", unit);
+  out += text.data();
+}
+
+// JSON lets stand what a terminal does not: somebody will look at the lines as they are.
+void append_tame_string(std::string_view text, std::string& out) {
+  const std::size_t begin = out.size();
+  append_json_string(text, out);
+  const auto is_tame = [](char c) { return static_cast<unsigned char>(c) < 0x7F; };
+  if (std::all_of(out.begin() + static_cast<std::ptrdiff_t>(begin), out.end(), is_tame)) return;
+  const std::string json = out.substr(begin);
+  out.resize(begin);
+  for (std::size_t at = 0, size = 0; at < json.size(); at += size) {
+    size = utf8_size(json.data() + at, json.data() + json.size());
+    const std::uint32_t code = code_point(std::string_view(json).substr(at), size);
+    if (!may_upset(code)) {
+      out.append(json, at, size);
+    } else if (code < 0x10000) {
+      append_utf16_escape(code, out);
+    } else {
+      append_utf16_escape(0xD800 + ((code - 0x10000) >> 10U), out);
+      append_utf16_escape(0xDC00 + ((code - 0x10000) & 0x3FFU), out);
+    }
+  }
+}
 
 struct JsonFields {
   std::string& out;
@@ -75,7 +124,7 @@ struct JsonFields {
   void operator()(std::string_view name, std::string_view text) {
     if (text.empty()) return;
     key(name);
-    append_json_string(cut(text), out);
+    append_tame_string(cut(text), out);
   }
   void operator()(std::string_view name, bool flag) {
     if (!flag) return;
@@ -105,23 +154,6 @@ void append_moment(Time at, std::string& out) {
 }
 
 // --- Text ---
-
-// The code point of the UTF-8 character of this size.
-std::uint32_t code_point(std::string_view at, std::size_t size) {
-  static constexpr std::array<unsigned, 5> masks = {0, 0x7F, 0x1F, 0x0F, 0x07};
-  std::uint32_t code = static_cast<unsigned char>(at[0]) & masks[size];
-  for (std::size_t i = 1; i < size; ++i) {
-    code = code << 6U | (static_cast<unsigned char>(at[i]) & 0x3FU);
-  }
-  return code;
-}
-
-// Controls of a terminal, and what turns the direction of text or breaks a line.
-bool may_upset(std::uint32_t code) {
-  return code < 0x20 || (code >= 0x7F && code < 0xA0) || (code >= 0x200B && code <= 0x200F) ||
-         (code >= 0x2028 && code <= 0x202E) || (code >= 0x2060 && code <= 0x206F) ||
-         code == 0xFEFF || code == 0x061C || (code >= 0xE0000 && code <= 0xE0FFF);
-}
 
 void append_escaped(std::string_view bytes, std::string& out) {
   static constexpr char digits[] = "0123456789abcdef";

@@ -35,7 +35,8 @@ struct LogLine {
   std::int64_t fence = 0;
   std::optional<std::int64_t> wait_ms;
   std::optional<std::int64_t> held_ms;
-  std::string_view by;  // an operator
+  std::string_view by;   // an operator
+  std::string_view key;  // the API key's name; never its secret
   std::string_view reason;
   std::string_view method;
   std::string_view path;

@@ -357,8 +357,11 @@ struct ServerStatus {
   std::vector<std::string> warnings;
   std::int32_t held = 0;
   std::int32_t waiting = 0;
+  std::int32_t fence_epoch = 0;  // fences are above it << 40; --fence-epoch
+  Count commit;                  // the last one
 };
-BOOST_DESCRIBE_STRUCT(ServerStatus, (), (version, now, store, ready, warnings, held, waiting))
+BOOST_DESCRIBE_STRUCT(ServerStatus, (),
+                      (version, now, store, ready, warnings, held, waiting, fence_epoch, commit))
 
 // POST /api/v1/test/advance, with --virtual-time only.
 struct AdvanceRequest {

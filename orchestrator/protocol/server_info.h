@@ -47,14 +47,18 @@ struct ServerDescription {
   std::vector<std::string> warnings;
   std::int32_t held = 0;
   std::int32_t waiting = 0;
+  std::int32_t fence_epoch = 0;  // fences are above it << 40; --fence-epoch
   std::int32_t pid = 0;
   std::string host;
+  std::string key;   // the name of the API key that this was asked with
+  std::string role;  // what who asked may do: read, worker or admin
   std::vector<SettingInfo> settings;
   std::vector<LimitInfo> limits;
 };
 BOOST_DESCRIBE_STRUCT(ServerDescription, (),
                       (version, compiler, instance, start_time, now, store, store_bytes, ready,
-                       warnings, held, waiting, pid, host, settings, limits))
+                       warnings, held, waiting, fence_epoch, pid, host, key, role, settings,
+                       limits))
 
 // Temporal's GetSystemInfoResponse, and what time it is here.
 struct SystemInfo {

@@ -76,6 +76,16 @@ std::string siphash_hex(std::string_view key, std::string_view text) {
   return out;
 }
 
+bool equal_in_constant_time(std::string_view a, std::string_view b) {
+  if (a.size() != b.size()) return false;
+  unsigned difference = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    difference |=
+        static_cast<unsigned>(static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i]));
+  }
+  return difference == 0;
+}
+
 std::uint64_t siphash13(std::string_view text) {
   SipState state{0x736f6d6570736575U, 0x646f72616e646f6dU, 0x6c7967656e657261U,
                  0x7465646279746573U};

@@ -99,24 +99,32 @@ minutes parse_offset(Cursor& cursor, bool& ok) {
   return negative ? -offset : offset;
 }
 
-void append_padded(std::int64_t value, std::size_t width, std::string& out) {
-  std::array<char, 6> digits;
-  auto rest = static_cast<std::uint32_t>(value);
-  for (std::size_t at = width; at > 0; rest /= 10) {
-    digits[--at] = static_cast<char>('0' + rest % 10);
+// Text of a bounded length, so that it is appended as a whole: a history has many times in it.
+class ShortText {
+ public:
+  void put(char c) { text_[size_++] = c; }
+  // With zeros in front.
+  void put(std::uint32_t value, std::size_t width) {
+    for (std::size_t at = size_ + width; at > size_; value /= 10) {
+      text_[--at] = static_cast<char>('0' + value % 10);
+    }
+    size_ += width;
   }
-  out.append(digits.data(), width);
-}
+  void put_fraction(std::uint32_t micros) {
+    if (micros == 0) return;
+    put('.');
+    if (micros % 1000 == 0) {
+      put(micros / 1000, 3);
+    } else {
+      put(micros, 6);
+    }
+  }
+  void append_to(std::string& out) const { out.append(text_.data(), size_); }
 
-void append_fraction(std::int64_t micros, std::string& out) {
-  if (micros == 0) return;
-  out += '.';
-  if (micros % 1000 == 0) {
-    append_padded(micros / 1000, 3, out);
-  } else {
-    append_padded(micros, 6, out);
-  }
-}
+ private:
+  std::array<char, 32> text_;
+  std::size_t size_ = 0;
+};
 
 }  // namespace
 
@@ -124,21 +132,23 @@ void append_time(Time time, std::string& out) {
   ENSURE(time >= time_min && time < time_end);
   const sys_days day = std::chrono::floor<days>(time);
   const year_month_day date(day);
-  const std::int64_t micros = (time - day).count();
-  const std::int64_t second = micros / micros_per_second;
-  append_padded(int(date.year()), 4, out);
-  out += '-';
-  append_padded(unsigned(date.month()), 2, out);
-  out += '-';
-  append_padded(unsigned(date.day()), 2, out);
-  out += 'T';
-  append_padded(second / 3600, 2, out);
-  out += ':';
-  append_padded(second / 60 % 60, 2, out);
-  out += ':';
-  append_padded(second % 60, 2, out);
-  append_fraction(micros % micros_per_second, out);
-  out += 'Z';
+  const auto micros = (time - day).count();
+  const auto second = static_cast<std::uint32_t>(micros / micros_per_second);
+  ShortText text;
+  text.put(static_cast<std::uint32_t>(int(date.year())), 4);
+  text.put('-');
+  text.put(unsigned(date.month()), 2);
+  text.put('-');
+  text.put(unsigned(date.day()), 2);
+  text.put('T');
+  text.put(second / 3600, 2);
+  text.put(':');
+  text.put(second / 60 % 60, 2);
+  text.put(':');
+  text.put(second % 60, 2);
+  text.put_fraction(static_cast<std::uint32_t>(micros % micros_per_second));
+  text.put('Z');
+  text.append_to(out);
 }
 
 std::string format_time(Time time) {
@@ -180,8 +190,10 @@ void append_duration(Duration duration, std::string& out) {
   char digits[20];
   const auto end = std::to_chars(digits, digits + sizeof digits, size / micros_per_second).ptr;
   out.append(digits, end);
-  append_fraction(size % micros_per_second, out);
-  out += 's';
+  ShortText fraction;
+  fraction.put_fraction(static_cast<std::uint32_t>(size % micros_per_second));
+  fraction.put('s');
+  fraction.append_to(out);
 }
 
 std::string format_duration(Duration duration) {

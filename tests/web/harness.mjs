@@ -19,7 +19,7 @@ import path from "node:path";
 import {fileURLToPath} from "node:url";
 import {chromium} from "playwright-core";
 
-export {worst_interaction} from "./interaction.mjs";
+export {worst_change, worst_interaction} from "./interaction.mjs";
 
 export const repository = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "../..");
 export const web_files = path.join(repository, "apps/web");

@@ -71,7 +71,7 @@ async function lab(t) {
   return site;
 }
 
-test("every page shows a lab at work: in light, in dark and on a phone, for everybody", {timeout: 170_000}, async (t) => {
+test("every page shows a lab at work: in light, in dark and on a phone, for everybody", {timeout: 280_000}, async (t) => {
   const site = await lab(t);
   const {execution} = (await site.api("GET", "/workflows/train-llama-14")).workflowExecutionInfo;
   const pages = [

@@ -18,7 +18,7 @@ function crowd() {
   Object.assign(rigs, {waiting: 1, oldestWait: at(-400)});
   state.lines = [
     {pool: "gpu-pool", waiting: 4, waiters: [
-      waiter("gpu-pool", 1, "eval-nightly", 64, {priority: 1, reason: "the report of the morning"}),
+      waiter("gpu-pool", 1, "eval-nightly", 61, {priority: 1, reason: "the report of the morning"}),
       waiter("gpu-pool", 2, "python sweep.py (ana@gpu-host-a:771)", 12, {priority: 3, count: 2, expires: at(588), holderRunId: ""}),
       waiter("gpu-pool", 3, "train-gan-42", 3, {order: "any", priority: 3, probes: 5}),
       waiter("gpu-pool", 4, "train-gan-43", 41, {state: "backing_off", position: undefined, order: "any", probes: 2, expires: at(17)})]},

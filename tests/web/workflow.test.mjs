@@ -161,7 +161,7 @@ test("what a file of the history has is what the server gave, to the letter", as
   await page.getByText("\"big\": 12345678901234567890.10").waitFor();
   await page.getByText("2 bytes of binary/plain").waitFor();
   const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", {name: "Download"}).click()]);
-  assert.match(download.suggestedFilename(), /^a_b_c_-[0-9a-f]{8}\.json$/);
+  assert.match(download.suggestedFilename(), /^a_b_c_-[0-9a-f]{8}\.json$/); // case 79
   assert.deepEqual(JSON.parse(await readFile(await download.path(), "utf8")), {events: known.history.events});
   await page.check();
 });
@@ -196,6 +196,7 @@ test("10,000 events: filtered, turned and opened, and nothing takes 100 ms", asy
   await page.check();
 });
 
+// case 75 of tests/end_to_end/abuse.py
 test("names, payloads and failures are text", async (t) => {
   const evil = "<img src=x onerror=\"globalThis.hit=1\">";
   const known = training(evil);

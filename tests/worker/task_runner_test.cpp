@@ -118,16 +118,27 @@ TEST_CASE("a task that goes on with a kept run is a hit, one that begins it anew
     return std::to_string(runner.cache_hits()) + " hits, " + std::to_string(runner.cache_misses()) +
            " misses";
   };
-  runner.run(first_task("a"));
+  PollWorkflowTaskQueueResponse first = first_task("a");
+  first.task_token = Bytes{"a"};
+  runner.run(first);
   CHECK(counts() == "0 hits, 0 misses");
   PollWorkflowTaskQueueResponse next = task_of("a");
   next.history = RawHistory{RawJson{"[]"}};
   next.previous_started_event_id = 3;
+  next.task_token = Bytes{"b"};
   runner.run(next);
-  CHECK(counts() == "1 hits, 0 misses");
-  runner.evict(next.workflow_execution->run_id);
+  CHECK_MESSAGE(counts() == "0 hits, 1 misses", "its answer may not have been taken");
+  const RunId run = next.workflow_execution->run_id;
+  runner.accepted(run, Bytes{"a"});
   runner.run(next);
-  CHECK(counts() == "1 hits, 1 misses");
+  CHECK_MESSAGE(counts() == "0 hits, 2 misses", "that was the answer to another task");
+  runner.accepted(run, Bytes{"b"});
+  runner.run(next);
+  CHECK(counts() == "1 hits, 2 misses");
+  runner.accepted(run, Bytes{"b"});
+  runner.evict(run);
+  runner.run(next);
+  CHECK(counts() == "1 hits, 3 misses");
 }
 
 TEST_CASE("an activity that completes later is completed by its token, once") {

@@ -37,6 +37,10 @@ Options of hold, ahold and needs. Durations are "1h30m", "45s", "250ms" or a dat
     address=, namespace=, api_key=    else PERMIT_ADDRESS, PERMIT_NAMESPACE, PERMIT_API_KEY (or
                       PERMIT_API_KEY_FILE), else http://127.0.0.1:7376, default, none
 
+For an https:// address, PERMIT_TLS_CA is a file with the authorities to trust, if not those of the system;
+PERMIT_TLS_CERT and PERMIT_TLS_KEY are your certificate and its key, for a server that asks for one; and
+PERMIT_TLS_SERVER_NAME is whom the server's certificate must be for, if not the address's host.
+
 A hold survives a restart of the server: renewals are tried again until the deadline that was last
 confirmed, and only then is the slot lost. Renewals come from a daemon thread, so an extension module that
 keeps the interpreter's lock for longer than the lease starves them; `permit run -- python3 train.py`
@@ -77,6 +81,8 @@ import os
 import re
 import signal
 import socket
+import ssl
+import stat
 import sys
 import threading
 import time
@@ -161,7 +167,8 @@ def _refusal(status, answer):
     if code == "POOL_FULL":
         return AcquireTimeout(message, code)
     if status in (401, 403):
-        return NotAllowed(f"{message}; give a key with PERMIT_API_KEY or PERMIT_API_KEY_FILE", code)
+        how = "; give a key with PERMIT_API_KEY or PERMIT_API_KEY_FILE" if status == 401 else ""
+        return NotAllowed(message + how, code)
     if status in (429, 503):
         return _Busy(message, code)
     error = _ERRORS.get(code, Error)(message, code)
@@ -214,6 +221,10 @@ def _pauses(longest):
 # --- The server ---
 
 
+def _why(error):
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__
+
+
 class _Server:
     """Where the server is and how to talk to it."""
 
@@ -228,7 +239,7 @@ class _Server:
         except ValueError:
             port = -1
         if url.scheme not in ("http", "https") or not url.hostname or port == -1 or url.path.strip("/"):
-            raise InvalidArgument(f"{address!r} is not an address; write http://host:port")
+            raise InvalidArgument(f"{address!r} is not an address; write http://host:port, or https://")
         self.tls = url.scheme == "https"
         self.host = url.hostname
         self.port = port or (443 if self.tls else 7376)
@@ -244,6 +255,40 @@ class _Server:
                 raise InvalidArgument("the API key is not one line of plain characters")
             self.headers["Authorization"] = "Bearer " + key
 
+    def secure(self, sock):
+        """The socket, through TLS. Files are read anew each time: they may have been renewed."""
+        ca, cert, key, name = (os.environ.get("PERMIT_TLS_" + what) or None
+                               for what in ("CA", "CERT", "KEY", "SERVER_NAME"))
+        try:
+            context = ssl.create_default_context(cafile=ca)
+            context.minimum_version = ssl.TLSVersion.TLSv1_2
+            if cert or key:
+                context.load_cert_chain(cert or "", key, lambda: "")  # does not ask for a passphrase
+        except OSError as error:
+            raise Unreachable(f"cannot use PERMIT_TLS_CA ({ca}), PERMIT_TLS_CERT ({cert}) and PERMIT_TLS_KEY "
+                              f"({key}): {_why(error)}", "TLS_FILE_INVALID") from None
+        return context.wrap_socket(sock, server_hostname=name or self.host)
+
+    def tls_problem(self, error):
+        """What TLS has not let happen, or None."""
+        reason = getattr(error, "reason", None) or ""
+        if isinstance(error, ssl.SSLCertVerificationError):
+            why = error.verify_message
+            if error.verify_code in (62, 64):  # X509_V_ERR_HOSTNAME_MISMATCH, …_IP_ADDRESS_MISMATCH
+                return Unreachable(f"the certificate of {self.url} is for somebody else: {why}",
+                                   "TLS_NAME_MISMATCH")
+            return Unreachable(f"the certificate of {self.url} is not trusted ({why}); say whom to trust "
+                               "with PERMIT_TLS_CA", "TLS_UNTRUSTED")
+        if re.search("ALERT_(CERTIFICATE|BAD_CERTIFICATE|UNKNOWN_CA|UNSUPPORTED_CERTIFICATE)", reason):
+            return Unreachable(f"{self.url} wants another certificate of you ({reason}); say which with "
+                               "PERMIT_TLS_CERT and PERMIT_TLS_KEY", "TLS_CERTIFICATE_REQUIRED")
+        if reason in ("WRONG_VERSION_NUMBER", "HTTP_REQUEST"):
+            return Unreachable(f"{self.url} speaks no TLS; perhaps its address begins with http://",
+                               "TLS_NOT_SPOKEN")
+        if isinstance(error, ssl.SSLError) and not isinstance(error, (ssl.SSLEOFError, TimeoutError)):
+            return Unreachable(f"no TLS with {self.url}: {_why(error)}", "TLS_FAILED")
+        return None
+
     @staticmethod
     def _key_from_environment():
         key = os.environ.get("PERMIT_API_KEY")
@@ -252,6 +297,9 @@ class _Server:
             return key
         try:
             with open(file, encoding="utf-8") as text:
+                mode = os.fstat(text.fileno()).st_mode
+                if stat.S_ISREG(mode) and mode & 0o077:
+                    raise InvalidArgument(f"others may read the API key in {file}; make it yours alone: chmod 600 {file}")
                 return text.read().strip()
         except OSError as error:
             raise InvalidArgument(f"cannot read PERMIT_API_KEY_FILE: {error}") from None
@@ -280,7 +328,7 @@ class _Connection:
         sock = connection and connection.sock
         if sock:
             try:
-                sock.shutdown(socket.SHUT_RDWR)
+                socket.socket.shutdown(sock, socket.SHUT_RDWR)  # TLS's own would go on without TLS
             except OSError:
                 pass  # it was not connected any more
 
@@ -311,9 +359,10 @@ class _Connection:
         try:
             if self._http is None:
                 server = self.server
-                kind = http.client.HTTPSConnection if server.tls else http.client.HTTPConnection
-                self._http = kind(server.host, server.port, timeout=min(timeout, 5))
+                self._http = http.client.HTTPConnection(server.host, server.port, timeout=min(timeout, 5))
                 self._http.connect()
+                if server.tls:
+                    self._http.sock = server.secure(self._http.sock)
             self._http.sock.settimeout(timeout)
             if self._is_cut:  # cut() sees the socket, or else this sees the flag
                 raise ConnectionAbortedError("given up")
@@ -323,9 +372,12 @@ class _Connection:
             answer = json.loads(response.read() or b"{}")
         except (OSError, http.client.HTTPException, ValueError) as error:
             self.close()
-            why = getattr(error, "strerror", None) or str(error) or type(error).__name__
+            problem = self.server.tls_problem(error)
+            if problem:
+                problem.sent = sent and problem.code == "TLS_FAILED"
+                raise problem from None
             unreachable = Unreachable(
-                f"cannot reach {self.server.url} ({why}; {self.server.origin}). "
+                f"cannot reach {self.server.url} ({_why(error)}; {self.server.origin}). "
                 "Is it running? Try: permit server start-dev"
             )
             unreachable.sent = sent

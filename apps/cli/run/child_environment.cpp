@@ -149,6 +149,13 @@ std::vector<std::string> child_environment(const std::vector<std::string>& inher
                {"PERMIT_HOLDER", granted.holder},
                {"PERMIT_ADDRESS", options.address},
                {"PERMIT_NAMESPACE", options.namespace_name}};
+  const worker::TlsOptions& tls = options.tls;
+  for (const auto& [name, file] : {std::pair("PERMIT_TLS_CA", tls.ca),
+                                   {"PERMIT_TLS_CERT", tls.certificate},
+                                   {"PERMIT_TLS_KEY", tls.key},
+                                   {"PERMIT_TLS_SERVER_NAME", tls.server_name}}) {
+    if (!file.empty()) added[name] = file;
+  }
   std::vector<std::string> removed{"PERMIT_MAX_HOLD_DEADLINE"};  // of a run around this one
   if (is_set(granted.max_hold_deadline)) {
     added["PERMIT_MAX_HOLD_DEADLINE"] = format_time(granted.max_hold_deadline);

@@ -203,8 +203,8 @@ class Front {
       if (left == 0) break;
     }
     take_terminal_back();
-    worker::HttpTransport transport(options_.address,
-                                    {std::chrono::seconds(2), std::chrono::seconds(2)});
+    worker::HttpTransport transport(
+        options_.address, {std::chrono::seconds(2), std::chrono::seconds(2)}, options_.tls);
     transport.set_api_key(options_.api_key);
     try {
       permits::HolderClient(transport, options_.namespace_name).abandon(request_);

@@ -63,7 +63,7 @@ Hold::Hold(const Context& context, AcquireResponse grant, Confirmed confirmed)
       grant_(std::move(grant)),
       plan_(terms_of(context.options, context.request), confirmed.start, confirmed.sent),
       start_(confirmed.start),
-      transport_(context.options.address, patience_for(context.request.lease)),
+      transport_(context.options.address, patience_for(context.request.lease), context.options.tls),
       holder_(transport_, context.options.namespace_name),
       pools_(transport_, "permit-run", context.options.namespace_name),
       errands_(context.loop) {

@@ -125,7 +125,7 @@ void Keeper::leave(int exit_code) {
     hold_->cancel(exit_code);
     return;
   }
-  worker::HttpTransport transport(options_.address, {seconds(2), seconds(2)});
+  worker::HttpTransport transport(options_.address, {seconds(2), seconds(2)}, options_.tls);
   transport.set_api_key(options_.api_key);
   const permits::HolderClient holder(transport, options_.namespace_name);
   const auto abandon = [&] {
@@ -166,7 +166,7 @@ void Keeper::confirm() {
     return;
   }
   confirmer_.send([this, grant]() -> std::function<void()> {
-    worker::HttpTransport transport(options_.address, {seconds(2), seconds(2)});
+    worker::HttpTransport transport(options_.address, {seconds(2), seconds(2)}, options_.tls);
     transport.set_api_key(options_.api_key);
     const permits::HolderClient holder(transport, options_.namespace_name);
     Hold::Confirmed confirmed{grant.asked, grant.asked};

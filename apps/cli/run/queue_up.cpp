@@ -58,6 +58,7 @@ std::string unreachable(const Error& error, const RunOptions& options) {
 }  // namespace
 
 Refusal refusal_of(const Error& error, const RunOptions& options) {
+  if (error.reason() == "TLS_FILE_INVALID") return {exit_usage, error.message()};
   switch (error.code()) {
     case ErrorCode::unavailable:
       return {exit_unreachable, unreachable(error, options)};
@@ -81,8 +82,8 @@ QueueUp::QueueUp(EventLoop& loop, Voice& voice, const RunOptions& options,
     : voice_(voice),
       options_(options),
       request_(request),
-      patient_(options.address),
-      prompt_(options.address, prompt),
+      patient_(options.address, worker::Patience(), options.tls),
+      prompt_(options.address, prompt, options.tls),
       holder_(patient_, options.namespace_name),
       pools_(prompt_, "permit-run", options.namespace_name),
       asker_(loop),

@@ -164,6 +164,7 @@ RunOptions run_options_of(const Session& session) {
   o.address_origin = address.origin;
   o.namespace_name = session.namespace_name();
   o.api_key = session.api_key();
+  o.tls = session.tls();
   o.identity = session.identity();
   check(o);
   return o;

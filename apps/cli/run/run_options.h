@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "orchestrator/protocol/ids.h"
+#include "worker/tls.h"
 
 namespace permit::cli {
 
@@ -47,6 +48,7 @@ struct RunOptions {
   std::string address_origin;  // such as "PERMIT_ADDRESS"; empty: the default
   std::string namespace_name = "default";
   std::string api_key;
+  worker::TlsOptions tls;
   std::string identity;  // for the record; "user@host" unless it was set
 };
 

@@ -5,6 +5,7 @@ import {each_second} from "../clock.js";
 import {duration_text, h, put, set_attribute, set_text, table, time_element, time_of} from "../dom.js";
 import {facts} from "../holds.js";
 import {keys_table} from "../keys.js";
+import {log_out} from "../login.js";
 import {bytes_text} from "../numbers.js";
 import {keep, kept} from "../theme.js";
 import {while_visible} from "../visible.js";
@@ -160,6 +161,7 @@ class ServerFacts {
       ["Store", [status.store === "memory" ? "in memory: gone when the server ends" : h("span", {class: "mono"}, status.store ?? "?"),
         status.storeBytes !== undefined && `, ${bytes_text(Number(status.storeBytes))}`]],
       ["Now", `${status.held ?? 0} held, ${status.waiting ?? 0} waiting`],
+      status.key && ["Your key", [`${status.key}, role ${status.role} `, h("button", {type: "button", onclick: log_out}, "Log out")]],
       status.instance && ["Instance", h("span", {class: "mono"}, status.instance)],
     ]));
     if (started) each_second(this.#uptime, (time) => set_text(this.#uptime, duration_text(Math.max(0, time - started))));

@@ -41,6 +41,7 @@ class TimelinePage {
   #pool = h("select", {"aria-label": "Pool", onchange: () => this.#choose({pool: this.#pool.value})});
   #folding = h("input", {type: "checkbox", onchange: () => this.#choose({fold: this.#folding.checked ? "1" : ""})});
   #notes = h("div", {class: "notes"});
+  #said = [];  // in the notes
   #told = h("div", {class: "looked-at"});
   #picture = h("section", {class: "picture", "aria-label": "Picture"});
   #nothing = h("div");
@@ -229,11 +230,17 @@ class TimelinePage {
 
   #show_notes(forgotten, now) {
     const {loading, error} = this.#ledger;
-    const notes = [];
+    let progress = "";
     if (loading && (loading.count > 0 || performance.now() - loading.began > said_after)) {
       const back = loading.back_to ? `, back to ${clock_text(loading.back_to, now)}` : "";
-      notes.push(h("p", {class: "loading"}, `Loading holds: ${loading.count.toLocaleString("en")} so far${back}…`));
+      progress = `Loading holds: ${loading.count.toLocaleString("en")} so far${back}…`;
     }
+    // A button that is made anew while it is pressed is never clicked.
+    const said = [progress, error, forgotten];
+    if (said.every((what, i) => what === this.#said[i])) return;
+    this.#said = said;
+    const notes = [];
+    if (progress) notes.push(h("p", {class: "loading"}, progress));
     if (error) {
       notes.push(h("p", {class: "problem", role: "alert"}, `Not all holds could be loaded: ${error.message}. `,
         h("button", {type: "button", onclick: () => {

@@ -1,0 +1,69 @@
+// What a connection reads and writes: the bytes of its socket, or those that TLS carries in it.
+// Never waits. Private to the server. Belongs to the server's thread.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+struct ssl_st;
+
+namespace permit::http {
+
+class TlsContext;
+using Socket =
+    boost::asio::basic_stream_socket<boost::asio::ip::tcp, boost::asio::io_context::executor_type>;
+
+class Wire {
+ public:
+  using Error = boost::system::error_code;
+
+  explicit Wire(Socket socket) : socket_(std::move(socket)) {}
+
+  Socket& socket() { return socket_; }
+  bool is_tls() const { return tls_ != nullptr; }
+
+  // The first byte that has come, which stays to be read.
+  char peek(Error& error);
+
+  // From here on everything goes through TLS. The handshake is to be stepped until it does not
+  // fail with would_block. One that has failed has told the peer why.
+  void begin_tls(const TlsContext& context);
+  void step_handshake(Error& error);
+  std::string handshake_failure() const { return failure_; }
+
+  // Both fail with would_block if there is nothing to read, or no room; then what to wait for is
+  // reads_when() or writability. What a write that would block was given is to be given again.
+  std::size_t read_some(std::span<char> room, Error& error);
+  std::size_t write_some(std::string_view head, std::string_view body, Error& error);
+  Socket::wait_type reads_when() const {
+    return read_wants_write_ ? Socket::wait_write : Socket::wait_read;
+  }
+
+  // Ends our side. What still comes is to be discarded with discard_some().
+  void end_sending(Error& error);
+  std::size_t discard_some(std::span<char> room, Error& error);
+
+  void close();
+
+ private:
+  struct Free {
+    void operator()(ssl_st* tls) const;
+  };
+  Error error_of(int result);
+  std::size_t write_tls(std::string_view bytes, Error& error);
+  void say_goodbye();
+
+  Socket socket_;
+  std::unique_ptr<ssl_st, Free> tls_;
+  std::string failure_;            // why the handshake failed
+  bool established_ = false;       // the handshake is over, and nothing has failed since
+  bool read_wants_write_ = false;  // an answer to the peer's change of keys has to leave first
+  bool write_blocked_ = false;     // half a record waits to leave
+};
+
+}  // namespace permit::http
