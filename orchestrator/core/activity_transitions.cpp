@@ -79,14 +79,12 @@ Failure timeout_failure(const ActivityState& activity, TimeoutType type) {
 
 // Which of the timeouts has been reached first.
 TimeoutType expired_timeout(const ActivityState& activity) {
-  const auto& options = activity.scheduled;
   const Time due = activity_due(activity);
   if (due == deadline_of(activity)) return TimeoutType::schedule_to_close;
   if (!is_set(activity.attempt.started_time)) return TimeoutType::schedule_to_start;
-  if (options.start_to_close_timeout.count() > 0 &&
-      due == activity.attempt.started_time + options.start_to_close_timeout) {
-    return TimeoutType::start_to_close;
-  }
+  // Never zero: who gives none gets schedule-to-close for it.
+  const Duration start_to_close = activity.scheduled.start_to_close_timeout;
+  if (due == activity.attempt.started_time + start_to_close) return TimeoutType::start_to_close;
   return TimeoutType::heartbeat;
 }
 

@@ -79,6 +79,7 @@ class Carrier {
     require(state_.volatile_state.buffered.empty(), Cause::unhandled_command, "UnhandledCommand");
   }
   void check_permit_child(const command::StartChildWorkflowExecution& c) const;
+  void check_search_attributes(const std::optional<SearchAttributes>& attributes) const;
   Sender sender(std::int64_t initiated_event_id) const {
     return {state_.number, state_.execution(), initiated_event_id};
   }
@@ -227,6 +228,7 @@ void Carrier::operator()(const command::ContinueAsNewWorkflowExecution& c) {
     check_duration(c.workflow_task_timeout, "workflowTaskTimeout");
   });
   check_size(bytes_of(c.input), "the input");
+  check_search_attributes(c.search_attributes);
 
   const event::WorkflowExecutionStarted& old = state_.started;
   event::WorkflowExecutionStarted next = old;
@@ -307,6 +309,7 @@ void Carrier::operator()(const command::StartChildWorkflowExecution& given) {
           Cause::pending_child_workflows_limit_exceeded,
           "the run already has its limit of pending children");
   check_size(bytes_of(c.input), "the child's input");
+  check_search_attributes(c.search_attributes);
   if (c.parent_close_policy == ParentClosePolicy::unspecified) {
     c.parent_close_policy = ParentClosePolicy::terminate;
   }
@@ -378,16 +381,21 @@ void Carrier::operator()(const command::RequestCancelExternalWorkflowExecution& 
   run_.send(CancelRun{sender(initiated), c});
 }
 
-void Carrier::operator()(const command::UpsertWorkflowSearchAttributes& c) {
+void Carrier::check_search_attributes(const std::optional<SearchAttributes>& attributes) const {
   static const std::set<std::string> predefined = {"TemporalChangeVersion", "BuildIds"};
-  require(c.search_attributes.has_value(), Cause::bad_search_attributes,
-          "searchAttributes is missing");
-  for (const auto& [key, payload] : c.search_attributes->indexed_fields) {
+  if (!attributes) return;
+  for (const auto& [key, payload] : attributes->indexed_fields) {
     if (!predefined.contains(key)) {
       reject(Cause::bad_search_attributes, "search attribute " + key + " is not defined");
     }
   }
-  check_size(bytes_of(c.search_attributes->indexed_fields), "the search attributes");
+  check_size(bytes_of(attributes->indexed_fields), "the search attributes");
+}
+
+void Carrier::operator()(const command::UpsertWorkflowSearchAttributes& c) {
+  require(c.search_attributes.has_value(), Cause::bad_search_attributes,
+          "searchAttributes is missing");
+  check_search_attributes(c.search_attributes);
   run_.append(event::UpsertWorkflowSearchAttributes{completed_id_, c.search_attributes}, metadata_);
 }
 

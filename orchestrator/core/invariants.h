@@ -14,7 +14,4 @@ void check_run(const RunState& state);
 // A history is: ids 1..n, one close event at most and last, every answer after its question.
 void check_history(const std::vector<Event>& history);
 
-// A change is sane: history only grows, nothing reopens, fences and deadlines only rise.
-void check_step(const RunState& before, const RunState& after);
-
 }  // namespace permit::core

@@ -185,7 +185,6 @@ class Fold {
   // The rule of the ledger: a release that was recorded in time is `released`, whatever then closed
   // the run.
   void close(WorkflowExecutionStatus status, HoldEnd end) {
-    ENSURE(state_.is_open());
     state_.status = status;
     state_.close_time = event_.event_time;
     state_.timers.clear();

@@ -10,7 +10,9 @@ namespace permit::core {
 
 class Transition {
  public:
-  Transition(RunState& state, const Context& context) : state_(state), context_(context) {}
+  Transition(RunState& state, const Context& context) : state_(state), context_(context) {
+    decision_.events.reserve(4);  // an event is large to move
+  }
 
   RunState& state() { return state_; }
   const Context& context() const { return context_; }

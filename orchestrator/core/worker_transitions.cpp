@@ -131,6 +131,21 @@ Completion complete_workflow_task(Transition& run,
   return Completion::done;
 }
 
+void begin_lease(Transition& run, const std::string& identity, const Limits& limits) {
+  RunState& state = run.state();
+  ENSURE(state.is_managed_permit() && state.next_event_id == 2);
+  WorkflowTaskState task;
+  task.attempt = 1;
+  task.timeout = state.started.workflow_task_timeout;
+  run.append(scheduled_event(state, task));  // and nobody is offered it
+  start_workflow_task(run, {identity}, limits);
+  const Duration lease = state.started.permit->deadline - run.now();
+  RespondWorkflowTaskCompletedRequest request;
+  request.identity = identity;
+  request.commands = {Command{command::StartTimer{"lease", lease, {}}, {}}};
+  complete_workflow_task(run, request, limits);
+}
+
 void fail_workflow_task(Transition& run, TaskFailure failure) {
   RunState& state = run.state();
   ENSURE(state.task_started());

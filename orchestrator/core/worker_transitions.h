@@ -28,6 +28,10 @@ Completion complete_workflow_task(Transition& run,
                                   const RespondWorkflowTaskCompletedRequest& request,
                                   const Limits& limits);
 
+// The first task of a permit that was just granted, without a worker: all that its workflow ever
+// does there is begin the timer of its lease. So that is in the commit that grants it.
+void begin_lease(Transition& run, const std::string& identity, const Limits& limits);
+
 struct TaskFailure {
   WorkflowTaskFailedCause cause = WorkflowTaskFailedCause::unspecified;
   std::optional<Failure> failure;

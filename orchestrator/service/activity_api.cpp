@@ -9,7 +9,7 @@ namespace permit::service {
 
 // Finds the pending activity that the token is for, and acts on it.
 void Service::with_activity(const Bytes& bytes, const ActivityAction& act) {
-  const auto token = decode(bytes, TaskToken::Kind::activity);
+  const auto token = parts_.tokens.decode(bytes, TaskToken::Kind::activity);
   if (!token) throw task_stale("the task token is not one that this server gave");
   Change change(parts_, now_);
   core::RunState* run = change.find(token->run);

@@ -78,6 +78,7 @@ void Change::record(core::RunState& state, core::Decision decision) {
   if (touched.events.empty()) {
     touched.events = std::move(decision.events);
   } else {
+    touched.events.reserve(touched.events.size() + decision.events.size());
     std::move(decision.events.begin(), decision.events.end(), std::back_inserter(touched.events));
   }
   for (core::Message& message : decision.messages) messages_.push_back(std::move(message));

@@ -12,6 +12,7 @@
 #include "orchestrator/core/transition.h"
 #include "orchestrator/service/matching.h"
 #include "orchestrator/service/run_cache.h"
+#include "orchestrator/service/task_token.h"
 
 namespace permit::service {
 
@@ -25,6 +26,7 @@ struct Parts {
   Pools& pools;
   core::Ids& ids;
   const core::Limits& limits;
+  const TokenSeal tokens;
 };
 
 // A run about to be made.
@@ -46,6 +48,8 @@ class Change {
   Time now() const { return context_.now; }
   const core::Context& context() const { return context_; }
   const core::Limits& limits() const { return parts_.limits; }
+  // For who is no admin: what is sent to a permit that somebody has the token of does not arrive.
+  void spare_tokens(bool spares = true) { spares_tokens_ = spares; }
 
   // --- Looking up; sees this change's own effects ---
   core::RunState* find(RunNumber number) { return parts_.cache.find(number); }
@@ -158,6 +162,7 @@ class Change {
   Parts& parts_;
   core::Context context_;
   bool written_ = false;
+  bool spares_tokens_ = false;
   std::map<RunNumber, Touched> touched_;
   std::vector<RunNumber> order_;
   std::map<std::pair<std::string, WorkflowId>, RunNumber> started_;  // by this change, latest

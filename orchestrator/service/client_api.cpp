@@ -6,7 +6,9 @@
 #include "orchestrator/protocol/ensure.h"
 #include "orchestrator/protocol/json.h"
 #include "orchestrator/service/event_text.h"
+#include "orchestrator/service/full_disk.h"
 #include "orchestrator/service/service.h"
+#include "orchestrator/service/token_holds.h"
 #include "orchestrator/service/uniqueness.h"
 
 namespace permit::service {
@@ -132,6 +134,7 @@ StartWorkflowExecutionResponse Service::start_in(Change& change,
   }
   const WorkflowIdReusePolicy reuse = request.workflow_id_reuse_policy;
   const WorkflowIdConflictPolicy conflict = request.workflow_id_conflict_policy;
+  require_space(store_);
   NewRun run{request.namespace_, request.workflow_id, {}, started_from(request)};
   if (is_permit) {
     if (auto refusal = pools_.admit_plain(change, run)) {
@@ -196,7 +199,7 @@ event::WorkflowExecutionSignaled signaled_from(SignalWorkflowExecutionRequest& r
 }  // namespace
 
 void Service::signal(SignalWorkflowExecutionRequest request, Done<EmptyResponse> done) {
-  submit(done, [this, request = std::move(request), done]() mutable {
+  submit(done, [this, request = std::move(request), done, is_admin = caller_.is_admin]() mutable {
     core::check_name(request.signal_name, "signalName", options_.limits);
     core::check_optional_name(request.request_id, "requestId", options_.limits);
     core::check_optional_name(request.identity, "identity", options_.limits);
@@ -208,6 +211,7 @@ void Service::signal(SignalWorkflowExecutionRequest request, Done<EmptyResponse>
     if (!repeated) {
       if (!run.is_open()) throw already_completed();
       check_permit_signal(run, request.workflow_execution.run_id, request.signal_name);
+      if (!is_admin && takes_token(run, request.signal_name)) throw token_needed(run);
       change.signal(run, signaled_from(request));
       finish(change);
     }
@@ -282,12 +286,13 @@ void Service::signal_with_start(SignalWithStartWorkflowExecutionRequest request,
 
 void Service::request_cancel(RequestCancelWorkflowExecutionRequest request,
                              Done<EmptyResponse> done) {
-  submit(done, [this, request = std::move(request), done] {
+  submit(done, [this, request = std::move(request), done, is_admin = caller_.is_admin] {
     core::check_optional_name(request.identity, "identity", options_.limits);
     core::check_optional_name(request.request_id, "requestId", options_.limits);
     Change change(parts_, now_);
     core::RunState& run = open_target(change, request.namespace_, request.workflow_execution,
                                       request.first_execution_run_id);
+    if (!is_admin && is_held_with_token(run)) throw token_needed(run);
     event::WorkflowExecutionCancelRequested cancel;
     cancel.cause = request.reason.substr(0, options_.limits.reason_bytes_max);
     cancel.identity = request.identity;
@@ -467,8 +472,7 @@ std::string Service::history_text(RunNumber run, std::int64_t from_event_id,
     if (text.size() > 1) text += ',';
     text += events;
   };
-  for (const store::HistoryBatch& batch : store_.history(run, from_event_id)) {
-    if (batch.first_event_id >= to_event_id) break;
+  for (const store::HistoryBatch& batch : store_.history(run, from_event_id, to_event_id)) {
     std::int64_t id = batch.first_event_id;
     const auto events = split_events(batch.events);
     const auto last = id + static_cast<std::int64_t>(events.size());
@@ -481,7 +485,10 @@ std::string Service::history_text(RunNumber run, std::int64_t from_event_id,
       ++id;
     }
   }
-  return text + "]";
+  text += ']';
+  if (from_event_id > 1 || to_event_id < 2) return text;
+  const core::RunState* state = cache_.find(run);
+  return state != nullptr && is_held_with_token(*state) ? without_request_id(text) : text;
 }
 
 // A page, or nothing if the caller wants to wait for what has not happened yet.

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <ctime>
+#include <functional>
+#include <utility>
 
 #include "orchestrator/protocol/ids.h"
 
@@ -21,20 +23,24 @@ class Clock {
 
 class SystemClock : public Clock {
  public:
-  // `not_before`: the largest time the store has seen.
-  explicit SystemClock(Time not_before)
-      : wall_at_start_(std::max(read(CLOCK_REALTIME), not_before)),
-        boot_at_start_(read(CLOCK_BOOTTIME)) {}
+  using Read = std::function<Time(clockid_t)>;
+  // `not_before`: the largest time the store has seen. `read`: for a simulation, which has clocks
+  // of its own.
+  explicit SystemClock(Time not_before, Read read = kernel_time)
+      : read_(std::move(read)),
+        wall_at_start_(std::max(read_(CLOCK_REALTIME), not_before)),
+        boot_at_start_(read_(CLOCK_BOOTTIME)) {}
 
-  Time now() override { return wall_at_start_ + (read(CLOCK_BOOTTIME) - boot_at_start_); }
+  Time now() override { return wall_at_start_ + (read_(CLOCK_BOOTTIME) - boot_at_start_); }
 
  private:
-  static Time read(clockid_t clock) {
+  static Time kernel_time(clockid_t clock) {
     timespec at{};
     clock_gettime(clock, &at);
     return Time(std::chrono::seconds(at.tv_sec) + Duration(at.tv_nsec / 1000));
   }
 
+  const Read read_;
   const Time wall_at_start_;
   const Time boot_at_start_;
 };

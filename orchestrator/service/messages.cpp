@@ -6,6 +6,7 @@
 #include "orchestrator/protocol/error.h"
 #include "orchestrator/service/change.h"
 #include "orchestrator/service/pools.h"
+#include "orchestrator/service/token_holds.h"
 #include "orchestrator/service/uniqueness.h"
 
 namespace permit::service {
@@ -128,6 +129,7 @@ void Change::deliver(core::SignalRun& message) {
                              cause, 0, namespace_, c.execution, message.sender.initiated_event_id});
   };
   core::RunState* target = external_target(message.sender, *c.execution);
+  if (target != nullptr && spares_tokens_ && takes_token(*target, c.signal_name)) target = nullptr;
   const bool allowed = target != nullptr && target->is_open() &&
                        (!c.child_workflow_only ||
                         target->started.parent_workflow_execution == message.sender.execution);
@@ -175,6 +177,7 @@ void Change::deliver(core::CancelRun& message) {
     return;
   }
   core::RunState* target = external_target(message.sender, requested);
+  if (target != nullptr && spares_tokens_ && is_held_with_token(*target)) target = nullptr;
   const bool allowed =
       target != nullptr && (!c.child_workflow_only ||
                             target->started.parent_workflow_execution == message.sender.execution);

@@ -27,6 +27,14 @@ struct PoolNews {
   std::vector<Act> acts{};
 };
 
+// An API key was made or revoked; for the log.
+struct KeyNews {
+  bool revoked = false;
+  std::string key;   // its name
+  std::string role;  // in a word
+  std::string by;
+};
+
 struct TaskQueueSeries;
 
 struct PoolTally {
@@ -55,13 +63,14 @@ struct News {
   std::set<RunNumber> permits;  // granted, renewed, worked under, ended, or given back late
   std::vector<RunNumber> late_releases;
   std::map<PoolName, PoolNews> pools;
+  std::vector<KeyNews> keys;
   // Of those that started or closed by a request with a trace.
   std::map<RunNumber, std::shared_ptr<const TraceContext>> traces;
   Tally tally;
 
   // But for the tally.
   bool empty() const {
-    return started.empty() && closed.empty() && permits.empty() && pools.empty();
+    return started.empty() && closed.empty() && permits.empty() && pools.empty() && keys.empty();
   }
 };
 

@@ -125,10 +125,25 @@ void log_acts(Log& log, const News& news) {
   }
 }
 
+void log_keys(Log& log, const News& news) {
+  for (const KeyNews& what : news.keys) {
+    LogLine line;
+    line.event = what.revoked ? "api_key_revoked" : "api_key_created";
+    const std::string role = "role " + what.role;
+    line.msg = role;
+    line.by = what.by;
+    line.key = what.key;
+    log.write(line);
+  }
+}
+
 }  // namespace
 
 void log_news(Log& log, const News& news, RunCache& runs, Time now) {
-  if (log.wants(Level::info)) log_acts(log, news);
+  if (log.wants(Level::info)) {
+    log_acts(log, news);
+    log_keys(log, news);
+  }
   if (log.wants(Level::warn)) {
     log_transitions(log, news, runs);
     log_late_releases(log, news, runs);

@@ -281,23 +281,27 @@ AcquireResponse Service::acquire_response(const Waiter& ticket, const PoolName& 
     return response;
   }
   response.state = "granted";
-  const PoolSettings& settings = pools_.find(pool)->settings;
+  const Pools::Pool& slots_of = *pools_.find(pool);
+  const auto place = [&slots_of](const SlotName& slot) {
+    const auto found = slots_of.places.find(slot);
+    return found == slots_of.places.end() ? slots_of.places.size() : found->second;
+  };
   response.deadline = never;
   for (const std::int64_t number : ticket.granted) {
     const core::RunState* permit = cache_.find(RunNumber{number});
     ENSURE(permit != nullptr);
     const PermitGrant& grant = *permit->started.permit;
     const Time deadline = permit->volatile_state.permit_deadline;
-    const SlotSetting* setting = settings.find(grant.slot);
-    const std::string device = setting == nullptr ? "" : setting->device;
+    const auto& slots = slots_of.settings.slots;
+    const std::size_t at = place(grant.slot);
+    const std::string device = at < slots.size() ? slots[at].device : "";
     response.slots.push_back(
         {permit->workflow_id, grant.slot, permit->run_id, grant.fence, deadline, device});
     response.fence = std::max(response.fence, grant.fence);
     response.deadline = std::min(response.deadline, deadline);
   }
-  const auto place = [&settings](const GrantedSlot& slot) { return settings.find(slot.slot); };
   std::sort(response.slots.begin(), response.slots.end(),  // as registered
-            [&](const GrantedSlot& a, const GrantedSlot& b) { return place(a) < place(b); });
+            [&](const auto& a, const auto& b) { return place(a.slot) < place(b.slot); });
   response.token = token_for(ticket.id, ticket.request_id);
   return response;
 }
@@ -452,34 +456,28 @@ Error lease_lost(const core::RunState& permit) {
                         " is void");
 }
 
-bool same_secret(const std::string& a, const std::string& b) {
-  if (a.size() != b.size()) return false;
-  unsigned difference = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    difference |= static_cast<unsigned>(static_cast<unsigned char>(a[i])) ^
-                  static_cast<unsigned>(static_cast<unsigned char>(b[i]));
-  }
-  return difference == 0;
-}
-
 }  // namespace
 
 // The permit that this token holds, or else the one that it held. Throws Error LEASE_LOST for a
 // token that is of neither.
 core::RunState& Service::granted_to(Change& change, const HolderRequest& request) {
   check_namespace(request.namespace_);
-  if (!core::parse_permit_id(request.id)) {
-    throw invalid_argument("PERMIT_ID_INVALID", "the id must be permit:<pool>:<slot>");
+  const auto id = core::parse_permit_id(request.id);
+  if (!id) throw invalid_argument("PERMIT_ID_INVALID", "the id must be permit:<pool>:<slot>");
+  const auto is_meant = [&](const core::RunState& permit) {
+    const auto& grant = permit.started.permit;
+    if (!grant || grant->ticket == 0) return false;
+    const std::string token = token_for(grant->ticket, permit.started.request_id);
+    return equal_in_constant_time(token, request.token);
+  };
+  if (const auto holder = pools_.holder(id->pool, id->slot)) {
+    core::RunState& permit = change.run(*holder);
+    if (is_meant(permit)) return permit;
   }
   constexpr int runs_max = 10;  // a late one may come after some other holds
   for (const RunNumber number : store_.recent_runs(request.namespace_, request.id, runs_max)) {
     core::RunState& permit = change.run(number);
-    const PermitGrant* grant = nullptr;
-    if (permit.started.permit && permit.started.permit->ticket != 0)
-      grant = &*permit.started.permit;
-    if (grant == nullptr) continue;
-    const std::string token = token_for(grant->ticket, permit.started.request_id);
-    if (same_secret(token, request.token)) return permit;
+    if (is_meant(permit)) return permit;
   }
   throw failed_precondition("LEASE_LOST",
                             "permit " + request.id.value + " is not held with this token");
@@ -572,6 +570,8 @@ void Service::status(GetServerStatusRequest request, Done<ServerStatus> done) {
     if (!request.namespace_.empty()) check_namespace(request.namespace_);
     ServerStatus status;
     status.now = now_;
+    status.fence_epoch = static_cast<std::int32_t>(store_.fence_epoch());
+    status.commit = Count{store_.counters().commit_seq};
     for (const auto& [name, pool] : pools_.all()) {
       status.held += static_cast<std::int32_t>(pool.holders.size());
       status.waiting += pools_.waiting(pool);

@@ -7,7 +7,9 @@
 #include "orchestrator/protocol/json.h"
 #include "orchestrator/protocol/nearest.h"
 #include "orchestrator/protocol/time_text.h"
+#include "orchestrator/service/full_disk.h"
 #include "orchestrator/service/pools.h"
+#include "orchestrator/service/slot_choice.h"
 
 namespace permit::service {
 
@@ -93,6 +95,7 @@ Waiter& Pools::acquire(Change& change, const AcquireRequest& request) {
     const bool too_many = refusal->kind == PermitFailureKind::too_many;
     throw failed_precondition(too_many ? "CANNOT_FIT" : "CAPACITY_MISMATCH", refusal->message);
   }
+  require_space(store_);
   waiter.id = change.next_arrival();
   const std::int64_t id = waiter.id;
   tickets_[{pool.name, waiter.request_id}] = id;
@@ -219,6 +222,7 @@ void Pools::set_slots(Pool& pool, const std::vector<SlotName>& names) {
   pool.settings.slots = std::move(slots);
   pool.settings.configured = true;
   pool.settings.alert.reset();
+  refresh(pool);
 }
 
 void Pools::set_devices(Pool& pool, const std::map<std::string, std::string>& devices) {
@@ -296,6 +300,7 @@ void Pools::drain(Change& change, const DrainRequest& request, Drain drain) {
     }
     slot->drained = on;
   }
+  refresh(pool);
   std::string what = on ? "drained " : "undrained ";
   what += request.slot.empty() ? "the pool" : "slot " + request.slot.value;
   record(change, pool, {{}, std::move(what), request.identity, request.reason});
@@ -378,17 +383,18 @@ std::vector<Pools::Settled> Pools::take_settled() {
 
 Pools::Why Pools::why(const Pool& pool, const Waiter& waiter) const {
   Why why;
-  const std::vector<SlotName> wanted = candidates(pool, waiter);
+  std::size_t wanted = 0;
   std::size_t free = 0;
-  const std::set<SlotName> now_free = grantable(pool);
-  for (const SlotName& slot : wanted) {
-    const auto holder = pool.holders.find(slot);
+  for (const SlotSetting& setting : pool.settings.slots) {
+    if (!may_have(pool, waiter, setting.slot)) continue;
+    ++wanted;
+    const auto holder = pool.holders.find(setting.slot);
     if (holder != pool.holders.end()) why.blocked_by.push_back(holder->second);
-    if (now_free.contains(slot)) ++free;
+    if (pool.free.contains(setting.slot)) ++free;
   }
   if (pool.settings.drained) {
     why.reason = "pool_drained";
-  } else if (wanted.empty()) {
+  } else if (wanted == 0) {
     why.reason = "no_slots";
   } else if (free >= static_cast<std::size_t>(waiter.request.count)) {
     // Before one who sleeps there are the whole line and those who were woken already.

@@ -4,6 +4,7 @@
 
 #include "orchestrator/protocol/ensure.h"
 #include "orchestrator/service/pools.h"
+#include "orchestrator/service/slot_choice.h"
 
 namespace permit::service {
 
@@ -160,15 +161,15 @@ bool Pools::take_tokens(Change& change, Pool& pool, std::size_t count) {
 Time Pools::next_token(const Pool& pool) const {
   const PoolSettings& settings = pool.settings;
   if (!settings.rate) return never;
-  std::set<SlotName> free = grantable(pool);
+  Unclaimed free(pool.free);
   double need = 0;
   for (const auto& [key, waiter] : pool.line) {
     const auto count = static_cast<double>(waiter.request.count);
-    if (has_slots(pool, waiter, free)) {
+    if (has_slots(waiter, free)) {
       need = need == 0 ? count : std::min(need, count);
       if (key.order == PermitOrder::fair) break;
     } else if (key.order == PermitOrder::fair) {
-      for (const SlotName& slot : candidates(pool, waiter)) free.erase(slot);
+      claim(waiter, free);
     }
   }
   if (need == 0 && free.size() > pool.woken.size() && sleeper_to_wake(pool) != nullptr) {

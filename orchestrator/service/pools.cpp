@@ -5,9 +5,11 @@
 
 #include "orchestrator/core/clock_transitions.h"
 #include "orchestrator/core/validate.h"
+#include "orchestrator/core/worker_transitions.h"
 #include "orchestrator/protocol/ensure.h"
 #include "orchestrator/protocol/error.h"
 #include "orchestrator/protocol/json_codec.h"
+#include "orchestrator/service/slot_choice.h"
 
 namespace permit {
 PERMIT_JSON(service::PoolSettings)
@@ -20,12 +22,6 @@ namespace {
 
 PermitFailure failure(PermitFailureKind kind, std::string message) {
   return PermitFailure{kind, std::move(message)};
-}
-
-std::set<SlotName> names_of(const PoolSettings& settings) {
-  std::set<SlotName> names;
-  for (const SlotSetting& slot : settings.slots) names.insert(slot.slot);
-  return names;
 }
 
 std::int32_t count32(std::size_t n) { return static_cast<std::int32_t>(n); }
@@ -68,7 +64,10 @@ void Pools::load() {
     }
   }
   std::erase_if(callers_, [&](const auto& of) { return line_of(of.first) == nullptr; });
-  for (auto& [name, pool] : pools_) schedule(pool);
+  for (auto& [name, pool] : pools_) {
+    refresh(pool);
+    schedule(pool);
+  }
 }
 
 void Pools::forget() {
@@ -130,6 +129,7 @@ Pools::Pool& Pools::create(Change& change, const PoolName& name,
   Pool& pool = pools_[name];
   pool.name = name;
   for (const SlotName& slot : slots) pool.settings.slots.push_back({slot, false, ""});
+  refresh(pool);
   save(change, pool);
   return pool;
 }
@@ -138,6 +138,14 @@ const Pools::Pool* Pools::find(const PoolName& name) {
   load();
   const auto found = pools_.find(name);
   return found == pools_.end() ? nullptr : &found->second;
+}
+
+std::optional<RunNumber> Pools::holder(const PoolName& name, const SlotName& slot) {
+  const Pool* pool = find(name);
+  if (pool == nullptr) return std::nullopt;
+  const auto holder = pool->holders.find(slot);
+  if (holder == pool->holders.end()) return std::nullopt;
+  return holder->second;
 }
 
 const std::map<PoolName, Pools::Pool>& Pools::all() {
@@ -154,11 +162,14 @@ std::optional<PermitFailure> Pools::check_belief(Change& change, Pool& pool, con
   if (believed.empty()) return std::nullopt;
   if (pool.settings.slots.empty() && !pool.settings.configured) {
     for (const SlotName& slot : believed) pool.settings.slots.push_back({slot, false, ""});
+    refresh(pool);
     save(change, pool);
     return std::nullopt;
   }
-  if (std::set<SlotName>(believed.begin(), believed.end()) == names_of(pool.settings)) {
-    return std::nullopt;
+  const auto is_registered = [&](const SlotName& slot) { return pool.places.contains(slot); };
+  if (believed.size() == pool.places.size() &&
+      std::all_of(believed.begin(), believed.end(), is_registered)) {
+    return std::nullopt;  // none is named twice
   }
   if (pool.settings.configured) {
     const std::string by = waiter.parent ? waiter.parent->workflow_id.value : waiter.holder;
@@ -176,33 +187,46 @@ std::optional<PermitFailure> Pools::check_belief(Change& change, Pool& pool, con
                      " --capacity N");
 }
 
+// How many of the slots that would do the waiter's own run holds.
+std::size_t Pools::own_holds(Change& change, const Pool& pool, const Waiter& waiter) {
+  std::size_t own = 0;
+  for (const auto& [id, child] : change.run(RunNumber{waiter.run}).children) {
+    for (const core::ChildState::Run& run : child.runs) {
+      const auto permit = core::parse_permit_id(run.execution.workflow_id);
+      if (!permit || permit->pool != pool.name || !may_have(pool, waiter, permit->slot)) continue;
+      const auto holder = pool.holders.find(permit->slot);
+      if (holder == pool.holders.end()) continue;
+      const core::RunState& held = change.run(holder->second);
+      if (held.started.parent_workflow_execution == waiter.parent &&
+          held.run_id == run.execution.run_id) {
+        ++own;
+      }
+    }
+  }
+  return own;
+}
+
 // What no amount of waiting could ever grant.
 std::optional<PermitFailure> Pools::check_possible(Change& change, const Pool& pool,
                                                    const Waiter& waiter) {
-  const std::vector<SlotName> wanted = candidates(pool, waiter);
+  const std::size_t wanted = candidate_count(pool, waiter);
   const auto count = static_cast<std::size_t>(waiter.request.count);
-  if (!pool.settings.slots.empty() && count > wanted.size()) {
+  if (!pool.settings.slots.empty() && count > wanted) {
     return failure(PermitFailureKind::too_many,
                    "asked for " + std::to_string(count) + " slots of pool " + pool.name.value +
-                       ", which has " + std::to_string(wanted.size()) + " that would do");
+                       ", which has " + std::to_string(wanted) + " that would do");
   }
   if (pool.settings.rate && static_cast<double>(count) > pool.settings.rate->burst) {
     return failure(PermitFailureKind::too_many, "asked for " + std::to_string(count) +
                                                     " slots of pool " + pool.name.value +
                                                     " at once, more than the burst of its rate");
   }
-  if (!waiter.parent || wanted.empty()) return std::nullopt;
-  std::size_t others = 0;
-  for (const SlotName& slot : wanted) {
-    const auto holder = pool.holders.find(slot);
-    const bool own = holder != pool.holders.end() &&
-                     change.run(holder->second).started.parent_workflow_execution == waiter.parent;
-    if (!own) ++others;
-  }
-  if (others >= count) return std::nullopt;
-  return failure(PermitFailureKind::self_deadlock,
-                 "this run already holds " + std::to_string(wanted.size() - others) +
-                     " slots of pool " + pool.name.value + " and could only wait for itself");
+  if (!waiter.parent || wanted == 0) return std::nullopt;
+  const std::size_t own = own_holds(change, pool, waiter);
+  if (wanted - own >= count) return std::nullopt;
+  return failure(PermitFailureKind::self_deadlock, "this run already holds " + std::to_string(own) +
+                                                       " slots of pool " + pool.name.value +
+                                                       " and could only wait for itself");
 }
 
 void Pools::request(Change& change, const core::StartChild& message) {
@@ -285,95 +309,6 @@ void Pools::refuse(Change& change, const Waiter& waiter, PermitFailure why) {
   failed.workflow_task_completed_event_id = waiter.workflow_task_completed_event_id;
   failed.permit_failure = std::move(why);
   change.step(parent, [&](core::Transition& t) { t.receive(std::move(failed)); });
-}
-
-// --- Serving ---
-
-// The slots a waiter may have, in the order to try them.
-std::vector<SlotName> Pools::candidates(const Pool& pool, const Waiter& waiter) const {
-  std::vector<SlotName> order = waiter.request.slots;
-  const std::set<SlotName> registered = names_of(pool.settings);
-  std::erase_if(order, [&](const SlotName& slot) { return !registered.contains(slot); });
-  std::set<SlotName> listed(order.begin(), order.end());
-  std::vector<SlotName> rest;
-  for (const SlotSetting& slot : pool.settings.slots) {
-    if (!listed.contains(slot.slot)) rest.push_back(slot.slot);
-  }
-  // What the caller did not order is tried in an order of the request's own, the same every time.
-  Random random(static_cast<std::uint64_t>(waiter.id));
-  for (std::size_t i = rest.size(); i > 1; --i) std::swap(rest[i - 1], rest[random.below(i)]);
-  order.insert(order.end(), rest.begin(), rest.end());
-  if (!waiter.request.only.empty()) {
-    const std::set<SlotName> only(waiter.request.only.begin(), waiter.request.only.end());
-    std::erase_if(order, [&](const SlotName& slot) { return !only.contains(slot); });
-  }
-  return order;
-}
-
-std::set<SlotName> Pools::grantable(const Pool& pool) const {
-  std::set<SlotName> free;
-  if (pool.settings.drained) return free;
-  for (const SlotSetting& slot : pool.settings.slots) {
-    if (!slot.drained && !pool.holders.contains(slot.slot)) free.insert(slot.slot);
-  }
-  return free;
-}
-
-void Pools::serve(Change& change, Pool& pool) {
-  const std::set<SlotName> left = serve_line(change, pool);
-  wake_sleepers(change, pool, left.size());
-  schedule(pool);
-}
-
-// Grants what can be granted and returns the slots that nobody in line has a claim on.
-std::set<SlotName> Pools::serve_line(Change& change, Pool& pool) {
-  std::set<SlotName> free = grantable(pool);
-  std::vector<std::int64_t> any;
-  for (auto next = pool.line.begin(); next != pool.line.end() && !free.empty();) {
-    const std::int64_t id = next->first.id;
-    const PermitOrder order = next->first.order;
-    ++next;  // serving takes it out of the line
-    if (order == PermitOrder::any) {
-      any.push_back(id);
-    } else if (!serve_one(change, pool, id, free)) {
-      // Strict: what the head could use is kept for it, slots as well as tokens.
-      const Waiter& head = *pool.line.find(id);
-      if (has_slots(pool, head, free)) return {};
-      for (const SlotName& slot : candidates(pool, head)) free.erase(slot);
-    }
-  }
-  for (std::size_t i = any.size(); i > 1; --i) std::swap(any[i - 1], any[random_.below(i)]);
-  for (const std::int64_t id : any) {
-    if (free.empty()) break;
-    serve_one(change, pool, id, free);
-  }
-  return free;
-}
-
-// Whether the slots it asks for are there; then only tokens may be missing.
-bool Pools::has_slots(const Pool& pool, const Waiter& waiter,
-                      const std::set<SlotName>& free) const {
-  const std::vector<SlotName> wanted = candidates(pool, waiter);
-  const auto there = std::count_if(wanted.begin(), wanted.end(),
-                                   [&](const SlotName& slot) { return free.contains(slot); });
-  return there >= waiter.request.count;
-}
-
-bool Pools::serve_one(Change& change, Pool& pool, std::int64_t id, std::set<SlotName>& free) {
-  const Waiter waiter = *pool.line.find(id);
-  std::vector<SlotName> slots;
-  const auto count = static_cast<std::size_t>(waiter.request.count);
-  for (const SlotName& slot : candidates(pool, waiter)) {
-    if (slots.size() < count && free.contains(slot)) slots.push_back(slot);
-  }
-  if (slots.size() < count) return false;
-  // Closed by this very change, which will take it out of the line and serve again.
-  if (waiter.parent && !change.run(RunNumber{waiter.run}).is_open()) return false;
-  if (!take_tokens(change, pool, count)) return false;
-  for (const SlotName& slot : slots) free.erase(slot);
-  pool.line.erase(id);
-  grant(change, pool, waiter, slots);
-  return true;
 }
 
 // --- Granting ---
@@ -466,8 +401,10 @@ const core::RunState& Pools::grant_slot(Change& change, Pool& pool, const Waiter
     started.identity = waiter.holder;
     started.request_id = waiter.request_id;
   }
-  const core::RunState& permit = change.start_run(std::move(run));
-  pool.holders[slot] = permit.number;
+  core::RunState& permit = change.start_run(std::move(run));
+  change.step(permit,
+              [&](core::Transition& t) { core::begin_lease(t, "permit-server", change.limits()); });
+  hold(pool, slot, permit.number);
   news_.try_emplace(pool.name);
   change.also_write([hold = store::HoldRow{grant, permit.number, permit.run_id, holder,
                                            holder_run_id, request.reason, change.now()}](
@@ -480,9 +417,9 @@ void Pools::ended(Change& change, const core::RunState& permit) {
   Pool& pool = this->pool(grant.pool);
   const auto held = pool.holders.find(grant.slot);
   ENSURE(held != pool.holders.end() && held->second == permit.number);
-  pool.holders.erase(held);
+  let_go(pool, grant.slot);
   PoolNews& news = news_[grant.pool];
-  if (pool.settings.find(grant.slot) == nullptr) news.settings = true;  // a slot that has now gone
+  if (!pool.places.contains(grant.slot)) news.settings = true;  // a slot that has now gone
   const core::HoldEnd end = permit.hold_end.value();
   change.also_write([grant, end, now = change.now()](store::Store& store) {
     store.close_hold(grant, now, end.outcome, end.cause);

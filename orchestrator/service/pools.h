@@ -18,6 +18,7 @@
 #include "orchestrator/protocol/error.h"
 #include "orchestrator/protocol/pools.h"
 #include "orchestrator/service/change.h"
+#include "orchestrator/service/free_slots.h"
 #include "orchestrator/service/identifiers.h"
 #include "orchestrator/service/news.h"
 #include "orchestrator/service/waiting_line.h"
@@ -67,6 +68,9 @@ class Pools {
     PoolName name;
     PoolSettings settings;
     std::map<SlotName, RunNumber> holders;  // registered or not (then their last)
+    // Of the above; refresh() makes them anew.
+    std::map<SlotName, std::size_t> places;  // in settings.slots
+    FreeSlots free;
     WaitingLine line;
     std::map<std::int64_t, Sleeper> sleepers;  // by row id
     std::map<RunNumber, Time> woken;           // outstanding wakes and when they lapse
@@ -113,6 +117,7 @@ class Pools {
 
   // --- Looking ---
   const Pool* find(const PoolName& name);
+  std::optional<RunNumber> holder(const PoolName& pool, const SlotName& slot);
   const std::map<PoolName, Pool>& all();
   Error unknown(const PoolName& name);
   std::int32_t waiting(const Pool& pool) const;
@@ -164,12 +169,13 @@ class Pools {
   std::optional<PermitFailure> check_belief(Change& change, Pool& pool, const Waiter& waiter);
   std::optional<PermitFailure> check_possible(Change& change, const Pool& pool,
                                               const Waiter& waiter);
-  std::vector<SlotName> candidates(const Pool& pool, const Waiter& waiter) const;
-  std::set<SlotName> grantable(const Pool& pool) const;
+  static void refresh(Pool& pool);
+  static void hold(Pool& pool, const SlotName& slot, RunNumber permit);
+  static void let_go(Pool& pool, const SlotName& slot);
+  std::size_t own_holds(Change& change, const Pool& pool, const Waiter& waiter);
   void serve(Change& change, Pool& pool);
-  std::set<SlotName> serve_line(Change& change, Pool& pool);
-  bool has_slots(const Pool& pool, const Waiter& waiter, const std::set<SlotName>& free) const;
-  bool serve_one(Change& change, Pool& pool, std::int64_t id, std::set<SlotName>& free);
+  Unclaimed serve_line(Change& change, Pool& pool);
+  bool serve_one(Change& change, Pool& pool, std::int64_t id, const Unclaimed& free);
   void wake_sleepers(Change& change, Pool& pool, std::size_t free);
   void grant(Change& change, Pool& pool, const Waiter& waiter, const std::vector<SlotName>& slots);
   const core::RunState& grant_slot(Change& change, Pool& pool, const Waiter& waiter,

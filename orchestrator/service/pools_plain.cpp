@@ -20,15 +20,14 @@ std::optional<PermitFailure> Pools::admit_plain(Change& change, NewRun& run) {
   }
   if (find(id->pool) == nullptr) create(change, id->pool, {id->slot});
   Pool& pool = this->pool(id->pool);
-  const auto is_it = [&](const SlotSetting& slot) { return slot.slot == id->slot; };
-  const auto& slots = pool.settings.slots;
-  if (std::none_of(slots.begin(), slots.end(), is_it)) {
+  if (!pool.places.contains(id->slot)) {
     if (pool.settings.configured) {
       return PermitFailure{
           PermitFailureKind::taken,
           "slot " + id->slot.value + " is not registered in pool " + id->pool.value};
     }
     pool.settings.slots.push_back({id->slot, false, ""});
+    refresh(pool);
     save(change, pool);
   }
   if (pool.settings.drained) {
@@ -50,7 +49,7 @@ std::optional<PermitFailure> Pools::admit_plain(Change& change, NewRun& run) {
 void Pools::granted_plain(Change& change, const core::RunState& permit) {
   const event::WorkflowExecutionStarted& started = permit.started;
   Pool& pool = this->pool(started.permit->pool);
-  pool.holders[started.permit->slot] = permit.number;
+  hold(pool, started.permit->slot, permit.number);
   news_.try_emplace(pool.name);
   store::HoldRow hold{*started.permit,  permit.number, permit.run_id,
                       started.identity, std::nullopt,  "",

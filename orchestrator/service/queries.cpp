@@ -98,7 +98,8 @@ PollWorkflowTaskQueueResponse Service::query_task_for(const core::RunState& run,
       &meter_.metrics.queues.of({TaskQueueType::workflow, run.started.task_queue.name})
            .polls_served);
   PollWorkflowTaskQueueResponse response;
-  response.task_token = encode({TaskToken::Kind::query, run.number, id, 1, wait.nonce});
+  response.task_token =
+      parts_.tokens.encode({TaskToken::Kind::query, run.number, id, 1, wait.nonce});
   response.workflow_execution = run.execution();
   response.workflow_type = run.started.workflow_type;
   response.previous_started_event_id = run.last_completed_started_id;
@@ -120,7 +121,7 @@ std::optional<PollWorkflowTaskQueueResponse> Service::take_query(const Offer& of
 
 void Service::complete_query(RespondQueryTaskCompletedRequest request, Done<EmptyResponse> done) {
   submit(done, [this, request = std::move(request), done] {
-    const auto token = decode(request.task_token, TaskToken::Kind::query);
+    const auto token = parts_.tokens.decode(request.task_token, TaskToken::Kind::query);
     const auto found = token ? query_waits_.find(token->scheduled_event_id) : query_waits_.end();
     if (found == query_waits_.end() || found->second.nonce != token->nonce) {
       throw not_found("TASK_NOT_FOUND", "query task not found: it was answered, or given up");

@@ -1,5 +1,8 @@
 #include "orchestrator/service/reads.h"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include "orchestrator/core/validate.h"
 #include "orchestrator/store/list_filter.h"
 
@@ -8,6 +11,7 @@ namespace permit::service {
 namespace {
 
 constexpr std::size_t jobs_max = 1'000;
+constexpr int niceness = 10;  // who lists waits for who writes, if there are not enough cores
 
 void check_namespace(const std::string& namespace_) {
   if (namespace_ == "default") return;
@@ -43,8 +47,17 @@ Reads::~Reads() {
   thread_.join();
 }
 
-void Reads::thread_main(store::Database::Options options) {
-  store::Reader reader(std::move(options));
+void Reads::thread_main(const store::Database::Options& options) {
+  setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), niceness);
+  try {
+    store::Reader reader(options);
+    answer_jobs(reader);
+  } catch (const std::exception& error) {  // of the opening: ends the server
+    post_([what = std::string(error.what())] { throw std::runtime_error(what); });
+  }
+}
+
+void Reads::answer_jobs(store::Reader& reader) {
   for (;;) {
     Job job;
     {
@@ -58,19 +71,34 @@ void Reads::thread_main(store::Database::Options options) {
   }
 }
 
-void Reads::enqueue(Job job) {
+// False, and nothing is done, if too many wait already.
+bool Reads::try_enqueue(Job job) {
   if (inline_) {
     job (*inline_)();
-    return;
+    return true;
   }
   {
     const std::lock_guard lock(mutex_);
-    if (jobs_.size() >= jobs_max) {
-      throw resource_exhausted("READS_LIMIT", "too many lists are being read; try again later");
-    }
+    if (jobs_.size() >= jobs_max) return false;
     jobs_.push_back(std::move(job));
   }
   wake_.notify_one();
+  return true;
+}
+
+void Reads::enqueue(Job job) {
+  if (try_enqueue(std::move(job))) return;
+  throw resource_exhausted("READS_LIMIT", "too many lists are being read; try again later");
+}
+
+void Reads::aside(std::function<void()> work, std::function<void()> then) {
+  const auto job = [work, then](store::Reader&) {
+    work();
+    return then;
+  };
+  if (try_enqueue(job)) return;
+  work();
+  then();
 }
 
 template <class T>
@@ -79,16 +107,20 @@ void Reads::submit(Done<T> done, std::function<T(store::Reader&)> read) {
     const auto began = std::chrono::steady_clock::now();
     Result<T> result = Error(ErrorCode::internal, "INTERNAL", "Internal error");
     std::string bug;
+    std::optional<store::StoreFailed> failed;
     try {
       result = read(reader);
     } catch (const Error& error) {
       result = error;
+    } catch (const store::StoreFailed& error) {
+      failed = error;
     } catch (const std::exception& exception) {
       bug = exception.what();
     }
     const auto took =
         std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - began);
-    return [this, done, result = std::move(result), bug = std::move(bug), took] {
+    return [this, done, result = std::move(result), bug = std::move(bug), failed, took]() mutable {
+      if (failed) throw store::StoreFailed(*failed);  // ends the server, as where it writes
       latency_.observe(took);
       if (!bug.empty()) {
         ++failures_;
@@ -98,7 +130,7 @@ void Reads::submit(Done<T> done, std::function<T(store::Reader&)> read) {
         line.error = bug;
         log_.write(line);
       }
-      done(result);
+      done(std::move(result));
     };
   });
 }

@@ -1,7 +1,8 @@
 // Lists, counts and the ledger: reads that may take a while, on a thread of their own with a
-// read-only connection, so that no start waits behind a list. Jobs go in and finished answers come
-// back through queues; nothing else is shared. A database in memory has one connection only, and
-// then the reads run on the engine thread, bounded in time like the others.
+// read-only connection, so that no start waits behind a list; it yields to the engine thread where
+// there are not enough cores. Jobs go in and finished answers come back through queues; nothing
+// else is shared. A database in memory has one connection only, and then the reads run on the
+// engine thread, bounded in time like the others.
 #pragma once
 
 #include <condition_variable>
@@ -31,6 +32,8 @@ class Reads {
   void count_runs(CountWorkflowExecutionsRequest request,
                   Done<CountWorkflowExecutionsResponse> done);
   void list_permits(ListPermitsRequest request, Done<ListPermitsResponse> done);
+  // What takes a while and needs no database: `then` runs on the engine thread when it is done.
+  void aside(std::function<void()> work, std::function<void()> then);
 
   // How long the answers took to read, and how many reads failed by no fault of who asked.
   const Histogram<histogram_bounds::store>& latency() const { return latency_; }
@@ -41,8 +44,10 @@ class Reads {
 
   template <class T>
   void submit(Done<T> done, std::function<T(store::Reader&)> read);
+  bool try_enqueue(Job job);
   void enqueue(Job job);
-  void thread_main(store::Database::Options options);
+  void thread_main(const store::Database::Options& options);
+  void answer_jobs(store::Reader& reader);
 
   const Post post_;
   Log& log_;

@@ -65,9 +65,7 @@ std::unique_ptr<core::RunState> load_run(store::Store& store, RunNumber number) 
   state->workflow_id = row->workflow_id;
   state->run_id = row->run_id;
   for (const store::HistoryBatch& batch : store.history(number)) {
-    for (const Event& event : read_json<std::vector<Event>>("[" + batch.events + "]")) {
-      core::apply(*state, event);
-    }
+    read_events(batch.events, [&](const Event& event) { core::apply(*state, event); });
   }
   ENSURE(state->next_event_id == row->next_event_id);
   ENSURE(state->status == row->status);

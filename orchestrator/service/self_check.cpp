@@ -50,6 +50,14 @@ void check_pools(store::Store& store, Pools& pools) {
   for (const auto& [name, pool] : pools.all()) {
     held += pool.holders.size();
     check_ledger(store, name, pool.holders.size());
+    std::size_t free = 0;
+    for (const SlotSetting& slot : pool.settings.slots) {
+      const bool held_now = pool.holders.contains(slot.slot);
+      const bool is_free = !pool.settings.drained && !slot.drained && !held_now;
+      ENSURE(pool.free.contains(slot.slot) == is_free);
+      if (is_free) ++free;
+    }
+    ENSURE(pool.free.size() == free);
     for (const auto& [slot, number] : pool.holders) {
       const auto row = store.run(number);
       ENSURE(row && row->status == WorkflowExecutionStatus::running && row->permit);

@@ -6,6 +6,7 @@
 
 #include "orchestrator/core/clock_transitions.h"
 #include "orchestrator/protocol/ensure.h"
+#include "orchestrator/service/full_disk.h"
 #include "orchestrator/service/self_check.h"
 
 namespace permit::service {
@@ -22,12 +23,6 @@ class BatchSpoiled : public std::runtime_error {
 
 Error internal_error() { return Error(ErrorCode::internal, "INTERNAL", "Internal error"); }
 
-Error disk_full() {
-  return resource_exhausted("DISK_FULL",
-                            "the disk is full; nothing of this request was done, try again when "
-                            "there is space");
-}
-
 // For tests, which take whatever it says for a bug: who runs a server gives it a log.
 std::unique_ptr<Log> log_to_cerr() {
   return std::make_unique<Log>(LogFormat::text, LogLine::Level::error,
@@ -41,6 +36,13 @@ bool lease_has_fired(const core::RunState& permit) {
   return timer != permit.timers.end() && timer->second.fired;
 }
 
+Options with_secret(Options options) {
+  if (options.token_secret.empty()) {
+    options.token_secret = std::to_string(random_seed()) + std::to_string(random_seed());
+  }
+  return options;
+}
+
 std::uint64_t seed_of(const Options& options) {
   return options.seed != 0 ? options.seed : random_seed();
 }
@@ -50,19 +52,23 @@ std::uint64_t seed_of(const Options& options) {
 Service::Service(store::Store& store, Clock& clock, Options options)
     : store_(store),
       clock_(clock),
-      options_(std::move(options)),
+      options_(with_secret(std::move(options))),
       own_log_(options_.log == nullptr ? log_to_cerr() : nullptr),
       log_(own_log_ ? own_log_.get() : options_.log),
       permit_queue_{TaskQueueType::workflow, options_.limits.permit_queue},
       ids_(seed_of(options_)),
       cache_(store, options_.cache_bytes_max),
       pools_(store, seed_of(options_)),
-      parts_{store_, cache_, matching_, pools_, ids_, options_.limits},
+      api_keys_(store.api_keys()),
+      parts_{store_,
+             cache_,
+             matching_,
+             pools_,
+             ids_,
+             options_.limits,
+             TokenSeal(options_.token_secret)},
       meter_(parts_),
       journal_(store_.counters().commit_seq) {
-  if (options_.token_secret.empty()) {
-    options_.token_secret = std::to_string(random_seed()) + std::to_string(random_seed());
-  }
   now_ = std::max(clock_.now(), store_.counters().time_max);
   retained_ = now_;
   began_ = now_;
@@ -99,10 +105,11 @@ bool Service::run_batch() {
     commit_batch();
     if (writes) {
       meter_.metrics.batch_sizes.note(taken);
-      note_disk(false);
+      note_disk(store_.reserve_used());
     }
   } catch (const store::DiskFull&) {
     note_disk(true);
+    store_.use_reserve();
     fail_batch(disk_full());
   } catch (const BatchSpoiled& spoiled) {
     complain("batch_failed", spoiled);
@@ -217,6 +224,7 @@ void Service::recover() {
   writing_ = false;
   cache_.forget_all();
   pools_.start_over(now_);
+  api_keys_.load();
   matching_.forget_offers();
   load_offers();
 }
@@ -288,6 +296,7 @@ void Service::retain() {
   constexpr Duration pause = std::chrono::seconds(1);
   if (now_ < retained_ + pause) return;
   retained_ = now_;
+  store_.restore_reserve();
   matching_.forget_idle(now_ - std::chrono::minutes(10));
   workers_.forget_silent(now_);
   if (!store_.in_batch()) return;  // no commit of its own: the next one takes it along

@@ -12,12 +12,14 @@
 
 #include "orchestrator/core/activity_transitions.h"
 #include "orchestrator/core/limits.h"
+#include "orchestrator/protocol/api_keys.h"
 #include "orchestrator/protocol/error.h"
 #include "orchestrator/protocol/log.h"
 #include "orchestrator/protocol/pools.h"
 #include "orchestrator/protocol/request.h"
 #include "orchestrator/protocol/server_info.h"
 #include "orchestrator/protocol/stream.h"
+#include "orchestrator/service/api_keys.h"
 #include "orchestrator/service/change.h"
 #include "orchestrator/service/clock.h"
 #include "orchestrator/service/identifiers.h"
@@ -52,10 +54,12 @@ class Service {
   Service(const Service&) = delete;
   Service& operator=(const Service&) = delete;
 
-  // Who makes the calls that follow: by which trace, if any, and over which connection (0: none).
+  // Who makes the calls that follow: by which trace, if any, over which connection (0: none), and
+  // whether they may take a permit from whoever has its token.
   struct Caller {
     std::shared_ptr<const TraceContext> trace{};
     std::uint64_t connection = 0;
+    bool is_admin = true;
   };
   void set_caller(Caller caller) { caller_ = std::move(caller); }
 
@@ -129,6 +133,12 @@ class Service {
   void status(GetServerStatusRequest request, Done<ServerStatus> done);
   // Whether it can do its work, check by check; tries to write if that did not work the last time.
   void health(Done<Health> done);
+
+  // --- API keys ---
+  void create_api_key(CreateApiKeyRequest request, Done<CreateApiKeyResponse> done);
+  void list_api_keys(ListApiKeysRequest request, Done<ListApiKeysResponse> done);
+  void revoke_api_key(RevokeApiKeyRequest request, Done<ApiKeyInfo> done);
+  ApiKeys& api_keys() { return api_keys_; }
 
   // --- The engine's loop ---
   bool has_work() const { return !jobs_.empty(); }
@@ -257,6 +267,8 @@ class Service {
   std::optional<PollWorkflowTaskQueueResponse> take_query(const Offer& offer);
   void expire_queries(std::chrono::steady_clock::time_point now);
   void note_goodbye(const ShutdownWorkerRequest& request);
+  void note_key(const store::ApiKeyRow& key);
+  void write_api_keys(const std::function<void(store::ApiKeyTable&)>& write);
   void drop_lost_acquire_waits(const Error& error);
   void drop_lost_history_waits(const Error& error);
   void refuse_polls(const Error& error);
@@ -295,6 +307,7 @@ class Service {
   Matching matching_;
   Workers workers_;
   Pools pools_;
+  ApiKeys api_keys_;
   Parts parts_;
   Meter meter_;
 

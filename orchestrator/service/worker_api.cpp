@@ -202,8 +202,8 @@ PollWorkflowTaskQueueResponse Service::task_for(const core::RunState& state) {
   const core::WorkflowTaskState& task = state.workflow_task();
   ENSURE(state.task_started());
   PollWorkflowTaskQueueResponse response;
-  response.task_token = encode({TaskToken::Kind::workflow_task, state.number,
-                                task.scheduled_event_id, task.attempt, task.nonce});
+  response.task_token = parts_.tokens.encode({TaskToken::Kind::workflow_task, state.number,
+                                              task.scheduled_event_id, task.attempt, task.nonce});
   response.workflow_execution = state.execution();
   response.workflow_type = state.started.workflow_type;
   response.previous_started_event_id = state.last_completed_started_id;
@@ -231,8 +231,8 @@ PollActivityTaskQueueResponse Service::activity_for(const core::RunState& state,
   const event::ActivityTaskScheduled& scheduled = activity.scheduled;
   const core::ActivityAttempt& attempt = activity.attempt;
   PollActivityTaskQueueResponse response;
-  response.task_token =
-      encode({TaskToken::Kind::activity, state.number, id, attempt.attempt, attempt.nonce});
+  response.task_token = parts_.tokens.encode(
+      {TaskToken::Kind::activity, state.number, id, attempt.attempt, attempt.nonce});
   response.workflow_namespace = state.namespace_;
   response.workflow_type = state.started.workflow_type;
   response.workflow_execution = state.execution();
@@ -259,7 +259,7 @@ namespace {
 
 // The run whose started task this token is for.
 core::RunState& run_of_task(Change& change, const Bytes& bytes) {
-  const auto token = decode(bytes, TaskToken::Kind::workflow_task);
+  const auto token = change.parts().tokens.decode(bytes, TaskToken::Kind::workflow_task);
   if (!token) throw task_stale("the task token is not one that this server gave");
   core::RunState* run = change.find(token->run);
   if (run == nullptr) throw task_stale("Workflow task not found.");
@@ -332,10 +332,11 @@ void Service::reject_completion(const RespondWorkflowTaskCompletedRequest& reque
 
 void Service::complete_workflow_task(RespondWorkflowTaskCompletedRequest request,
                                      Done<RespondWorkflowTaskCompletedResponse> done) {
-  submit(done, [this, request = std::move(request), done] {
+  submit(done, [this, request = std::move(request), done, is_admin = caller_.is_admin] {
     core::check_optional_name(request.identity, "identity", options_.limits);
     try {
       Change change(parts_, now_);
+      change.spare_tokens(!is_admin);
       core::RunState& run = run_of_task(change, request.task_token);
       const RunNumber number = run.number;
       auto completion = core::Completion::done;

@@ -116,7 +116,7 @@ void run_section(ActivityContext& context, const std::string& overseer, const st
   asio::connect(socket, resolver.resolve("127.0.0.1", overseer));
   asio::write(socket, asio::buffer("enter " + permit + " " + std::to_string(fence) + "\n"));
   asio::streambuf answer;
-  asio::read_until(socket, answer, '\n');
+  answer.consume(asio::read_until(socket, answer, '\n'));
   const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(milliseconds);
   while (std::chrono::steady_clock::now() < end) {
     context.heartbeat();

@@ -2,7 +2,6 @@
 #include "permits/fence_guard.h"
 
 #include <doctest/doctest.h>
-#include <stdlib.h>
 
 #include <filesystem>
 #include <fstream>
@@ -11,26 +10,14 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/temporary_directory.h"
+
 using namespace permit;
 using namespace permit::permits;
 
 namespace {
 
 const std::string gpu = "permit:gpu:0";
-
-class Directory {
- public:
-  Directory() {
-    std::string name = (std::filesystem::temp_directory_path() / "permit_fences_XXXXXX").string();
-    REQUIRE(::mkdtemp(name.data()) != nullptr);
-    path = name;
-  }
-  ~Directory() { std::filesystem::remove_all(path); }
-  Directory(const Directory&) = delete;
-  Directory& operator=(const Directory&) = delete;
-
-  std::filesystem::path path;
-};
 
 }  // namespace
 
@@ -61,7 +48,7 @@ TEST_CASE("A guard that throws says what it has seen") {
 }
 
 TEST_CASE("A guard with a file has it on disk before it admits a fence") {
-  const Directory directory;
+  const test::TemporaryDirectory directory;
   const auto file = directory.path / "fences";
   FenceGuard guard(file);
   CHECK_FALSE(std::filesystem::exists(file));
@@ -76,7 +63,7 @@ TEST_CASE("A guard with a file has it on disk before it admits a fence") {
 }
 
 TEST_CASE("What cannot be remembered is not admitted") {
-  const Directory directory;
+  const test::TemporaryDirectory directory;
   const auto file = directory.path / "sub" / "fences";
   std::filesystem::create_directory(file.parent_path());
   FenceGuard guard(file);
@@ -91,7 +78,7 @@ TEST_CASE("What cannot be remembered is not admitted") {
 }
 
 TEST_CASE("A guard does not begin with a file that is cut short, or is not its own") {
-  const Directory directory;
+  const test::TemporaryDirectory directory;
   const auto file = directory.path / "fences";
   CHECK(FenceGuard(file).admit(gpu, Fence{7}));
   const auto size = std::filesystem::file_size(file);
