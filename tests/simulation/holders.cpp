@@ -14,8 +14,10 @@ void Holders::step() {
   Holder& holder = holders_[index];
   if (holder.slots.empty()) {
     if (holder.waiting && world_.fault(20)) {
-      world_.service().forget_poll(holder.wait);  // its connection broke; the ticket stays a while
+      world_.say("holder" + std::to_string(index) + " hangs up");
       holder.waiting = false;
+      world_.hang_up(holder.wait);  // the ticket stays a while
+      sometimes("a holder hangs up while it waits in line");
     } else if (!holder.waiting) {
       ask(index);
     }
@@ -62,10 +64,18 @@ void Holders::ask(std::size_t index) {
   holder.waiting = true;
   holder.unsure = true;
   ++world_.totals.requests;
-  holder.wait = world_.service().acquire(
-      holder.request,
-      [this, index, request_id = holder.request.request_id](
-          const service::Result<AcquireResponse>& result) { answered(index, request_id, result); });
+  sometimes(again, "a holder asks again with the same request id");
+  world_.say("holder" + std::to_string(index) + " acquires " + holder.request.pool.value);
+  const auto lost = [this, index, id = holder.request.request_id] {
+    Holder& one = holders_[index];
+    if (one.request.request_id == id) one.waiting = false;
+  };
+  holder.wait = world_.call(rpc::acquire, holder.request,
+                            std::function([this, index, request_id = holder.request.request_id](
+                                              service::Result<AcquireResponse> result) {
+                              answered(index, request_id, result);
+                            }),
+                            lost, Wire::Way::own);
 }
 
 void Holders::answered(std::size_t index, const std::string& request_id,
@@ -76,6 +86,8 @@ void Holders::answered(std::size_t index, const std::string& request_id,
   if (const Error* error = std::get_if<Error>(&result)) {
     world_.promises.check_error(*error);
     // After an answer on a full disk the ticket of an earlier call may stand in line still.
+    sometimes(error->reason() == "POOL_FULL", "a holder that does not wait is refused");
+    sometimes(error->reason() == "WAIT_TIMED_OUT", "a wait in line runs out of time");
     if (error->reason() == "POOL_FULL" || error->reason() == "CANNOT_FIT") {
       if (!current) return;
       if (!holder.asked_again) refused_.insert(request_id);
@@ -84,7 +96,11 @@ void Holders::answered(std::size_t index, const std::string& request_id,
     return;
   }
   const auto& response = std::get<AcquireResponse>(result);
-  if (response.state != "granted") return;
+  if (response.state != "granted") {
+    sometimes("a holder is told its place in line");
+    return;
+  }
+  sometimes(response.slots.size() > 1, "several slots are granted at once");
   ++world_.totals.writes_acknowledged;
   for (const GrantedSlot& slot : response.slots) {
     world_.promises.acknowledged_run(slot.run_id);
@@ -96,7 +112,10 @@ void Holders::answered(std::size_t index, const std::string& request_id,
 
 void Holders::use(Holder& holder) {
   for (const GrantedSlot& slot : holder.slots) {
-    world_.resources.write(slot.id, slot.fence, slot.run_id);
+    const RunTrace* permit = world_.ledger.find(slot.run_id);
+    if (permit == nullptr) continue;
+    require(permit->grant->fence == slot.fence, "a holder was told another fence than it has");
+    world_.resources.write(*permit, world_.ledger);
   }
 }
 
@@ -104,12 +123,16 @@ void Holders::renew(Holder& holder) {
   const GrantedSlot slot = world_.chance.pick(holder.slots);
   const HolderRequest request{"default", slot.id, holder.token, {}};
   const Duration lease = holder.request.lease;
+  world_.say(slot.id.value + " is renewed by its holder");
   world_.send([this, request, slot, lease] {
-    world_.ledger.renewed(slot.run_id, world_.now(), lease);
-    world_.service().renew(
-        request, world_.expect<RenewResponse>([this](const service::Result<RenewResponse>& result) {
-          if (std::holds_alternative<RenewResponse>(result)) ++world_.totals.renewals;
-        }));
+    world_.ledger.renewed(slot.run_id, world_.latest(), lease);
+    world_.ask(rpc::renew, request, std::function([this](service::Result<RenewResponse> result) {
+                 if (std::holds_alternative<RenewResponse>(result)) {
+                   ++world_.totals.renewals;
+                 } else {
+                   sometimes("a renewal comes too late");
+                 }
+               }));
   });
 }
 
@@ -117,36 +140,40 @@ void Holders::release(Holder& holder) {
   const GrantedSlot slot = holder.slots.back();
   holder.slots.pop_back();
   const HolderRequest request{"default", slot.id, holder.token, {}};
+  world_.say(slot.id.value + " is released by its holder");
   world_.send([this, request, slot] {
-    world_.service().release(
-        request, world_.expect<PermitInfo>([this, slot](const service::Result<PermitInfo>& result) {
-          const PermitInfo* info = std::get_if<PermitInfo>(&result);
-          if (info == nullptr) {
-            ++world_.totals.late_releases_ignored;
-            return;
-          }
-          require(info->run_id == slot.run_id, "a release with the token of run " +
-                                                   slot.run_id.value + " ended run " +
-                                                   info->run_id.value);
-        }));
+    world_.ask(rpc::release, request,
+               std::function([this, slot](service::Result<PermitInfo> result) {
+                 const PermitInfo* info = std::get_if<PermitInfo>(&result);
+                 if (info == nullptr) {
+                   ++world_.totals.late_releases_ignored;
+                   sometimes("a release by a holder comes too late");
+                   return;
+                 }
+                 require(info->run_id == slot.run_id, "a release with the token of run " +
+                                                          slot.run_id.value + " ended run " +
+                                                          info->run_id.value);
+               }));
   });
 }
 
 void Holders::release_with_wrong_token(const Holder& holder) {
   const HolderRequest request{"default", holder.slots.front().id, holder.token + "0", {}};
   world_.send([this, request] {
-    world_.service().release(request, world_.expect<PermitInfo>([](const auto& result) {
-      require(!std::holds_alternative<PermitInfo>(result),
-              "a release with a wrong token was taken");
-    }));
+    world_.ask(rpc::release, request, std::function([](service::Result<PermitInfo> result) {
+                 require(!std::holds_alternative<PermitInfo>(result),
+                         "a release with a wrong token was taken");
+               }));
   });
 }
 
 void Holders::let_go() {
   for (Holder& holder : holders_) {
     while (!holder.slots.empty()) release(holder);
-    if (holder.waiting) world_.service().forget_poll(holder.wait);
-    holder.waiting = false;
+    if (holder.waiting) {
+      holder.waiting = false;
+      world_.hang_up(holder.wait);
+    }
   }
 }
 

@@ -17,9 +17,24 @@ const RunTrace* Ledger::find(const RunId& run_id) const {
   return found == by_run_id_.end() ? nullptr : &runs_.at(found->second);
 }
 
+const RunTrace* Ledger::find_open(const WorkflowId& id) const {
+  const auto found = open_by_id_.find(id);
+  return found == open_by_id_.end() ? nullptr : &runs_.at(found->second);
+}
+
 void Ledger::renewed(const RunId& run_id, Time now, Duration lease) {
   Time& deadline = deadline_max_[run_id];
   deadline = std::max(deadline, now + lease);
+}
+
+Time Ledger::deadline_max(const RunTrace& permit) const {
+  Time deadline = permit.grant->deadline;
+  const auto renewed = deadline_max_.find(permit.run_id);
+  if (renewed != deadline_max_.end()) deadline = std::max(deadline, renewed->second);
+  if (permit.request && permit.request->max_hold.count() > 0) {
+    deadline = std::min(deadline, permit.started + permit.request->max_hold);
+  }
+  return deadline;
 }
 
 std::size_t Ledger::awake(const PoolName& pool, Time now) const {
@@ -33,11 +48,14 @@ std::size_t Ledger::awake(const PoolName& pool, Time now) const {
 // --- Reading ---
 
 std::vector<Ledger::Row> Ledger::rows_after(store::Store& store, std::int64_t commit_seq) {
-  store::Statement select(store.database(),
-                          "SELECT run, first_event_id, commit_seq, events FROM history "
-                          "WHERE commit_seq > ? ORDER BY commit_seq, run, first_event_id");
+  if (!rows_after_) {
+    rows_after_ = std::make_unique<store::Statement>(
+        store.database(),
+        "SELECT run, first_event_id, commit_seq, events FROM history "
+        "WHERE commit_seq > ? ORDER BY commit_seq, run, first_event_id");
+  }
   std::vector<Row> rows;
-  for (auto row = select.bind(commit_seq); row.step();) {
+  for (auto row = rows_after_->bind(commit_seq); row.step();) {
     rows.push_back({row.i64(0), row.i64(1), row.i64(2), std::string(row.text(3))});
   }
   return rows;
@@ -53,19 +71,27 @@ void Ledger::take(store::Store& store, const Row& row) {
     run.run_id = known->run_id;
     by_run_id_[run.run_id] = row.run;
     open_.insert(row.run);
+    require(open_by_id_.emplace(run.workflow_id, row.run).second,
+            [&] { return "two open runs have the id " + run.workflow_id.value; });
+  }
+  for (const char letter : row.events) {
+    hash_ = (hash_ ^ static_cast<unsigned char>(letter)) * 1'099'511'628'211U;
   }
   run.texts[row.first_event_id] = std::hash<std::string>()(row.events);
   const auto next = static_cast<std::int64_t>(run.events.size()) + 1;
-  require(row.first_event_id == next, "history of " + run.workflow_id.value +
-                                          " has a gap: " + std::to_string(row.first_event_id) +
-                                          " after " + std::to_string(next - 1));
+  require(row.first_event_id == next, [&] {
+    return "history of " + run.workflow_id.value +
+           " has a gap: " + std::to_string(row.first_event_id) + " after " +
+           std::to_string(next - 1);
+  });
   for (Event& event : read_json<std::vector<Event>>("[" + row.events + "]")) {
     apply(run, event, row.commit_seq);
     run.events.push_back(std::move(event));
   }
 }
 
-void Ledger::read(store::Store& store, Time now) {
+void Ledger::read(store::Store& store, Time now, bool punctual) {
+  now_ = now;
   new_grants_.clear();
   new_closes_.clear();
   permits_changed_ = false;
@@ -76,7 +102,7 @@ void Ledger::read(store::Store& store, Time now) {
   std::sort(new_grants_.begin(), new_grants_.end(),
             [](const RunTrace* a, const RunTrace* b) { return a->grant->fence < b->grant->fence; });
   for (const RunTrace* run : new_grants_) {
-    ++totals_.grants;
+    find(run->number)->granted = ++totals_.grants;
     const std::int64_t fence = run->grant->fence.value;
     require(fences_.insert(fence).second, "fence " + std::to_string(fence) + " is used twice");
     std::int64_t& highest = fence_of_slot_[run->workflow_id.value];
@@ -84,9 +110,11 @@ void Ledger::read(store::Store& store, Time now) {
                                  " is not above the one before");
     highest = fence;
   }
-  for (const RunTrace* run : new_closes_) check_close(store, *run);
-  check_unique();
-  check_deadlines(now);
+  for (const RunTrace* run : new_closes_) {
+    check_close(store, *run);
+    note_close(*run);
+  }
+  if (punctual) check_deadlines(now);
 }
 
 void Ledger::reread(store::Store& store, Time now) {
@@ -95,26 +123,32 @@ void Ledger::reread(store::Store& store, Time now) {
     there[{row.run, row.first_event_id}] = std::hash<std::string>()(row.events);
   }
   for (const auto& [number, run] : runs_) {
+    const bool gone = !run.open && retention_.count() > 0 && run.closed + retention_ <= now;
     for (const auto& [first_event_id, hash] : run.texts) {
+      if (gone && !there.contains({number, first_event_id})) break;
       const auto found = there.find({number, first_event_id});
       require(found != there.end() && found->second == hash,
               "a commit is gone after the restart: " + run.workflow_id.value + " event " +
                   std::to_string(first_event_id));
     }
   }
-  read(store, now);
+  read(store, now, false);
 }
 
 // --- Folding, our way ---
 
 void Ledger::apply(RunTrace& run, const Event& event, std::int64_t seq) {
-  const std::string where = run.workflow_id.value + " event " + std::to_string(event.event_id);
+  const auto where = [&] {
+    return run.workflow_id.value + " event " + std::to_string(event.event_id);
+  };
   const bool first = run.events.empty();
   require(event.event_id == static_cast<std::int64_t>(run.events.size()) + 1,
-          "event ids of " + where + " have a gap");
-  require(run.open || first, where + " follows the close");
+          [&] { return "event ids of " + where() + " have a gap"; });
+  require(run.open || first, [&] { return where() + " follows the close"; });
+  require(event.event_time <= now_, [&] { return where() + " lies in the future"; });
+  note_situation(run, event);
   if (const auto* started = event.get_if<event::WorkflowExecutionStarted>()) {
-    require(first, where + " is a second start");
+    require(first, [&] { return where() + " is a second start"; });
     start(run, *started, event, seq);
   }
   trace_client(run, event);
@@ -166,21 +200,28 @@ void Ledger::trace_client(RunTrace& run, const Event& event) {
     run.canceled_by_parent = run.parent && cancel->external_workflow_execution == run.parent;
   } else if (const auto* terminated = event.get_if<event::WorkflowExecutionTerminated>()) {
     promises_.saw(Trace::terminated, terminated->identity, run.run_id);
+    const bool replaced = terminated->reason.starts_with("TerminateIfRunning") && !run.is_permit();
+    require(!terminated->parent_close.empty() || replaced ||
+                promises_.knows(terminated->identity) || terminated->identity == "test",
+            [&] { return run.workflow_id.value + " was terminated and nobody had asked for it"; });
   }
 }
 
 void Ledger::trace_worker(RunTrace& run, const Event& event) {
   if (event.get_if<event::WorkflowTaskScheduled>()) {
     run.task_scheduled = event.event_id;
+    run.task_failed = false;
   } else if (event.get_if<event::WorkflowTaskStarted>()) {
     run.task_started = true;
   } else if (const auto* completed = event.get_if<event::WorkflowTaskCompleted>()) {
     promises_.saw(Trace::task_completed, completed->identity, run.run_id);
     run.task_started = false;
+    run.task_failed = false;
     std::erase_if(woken_, [&](const auto& wake) { return wake.first.first == run.number.value; });
   } else if (event.get_if<event::WorkflowTaskFailed>() ||
              event.get_if<event::WorkflowTaskTimedOut>()) {
     run.task_started = false;
+    run.task_failed = true;
   } else if (const auto* timer = event.get_if<event::TimerStarted>()) {
     const TimerTrace trace{event.event_id, event.event_time + timer->start_to_fire_timeout,
                            timer->wake_on_pool};
@@ -195,6 +236,7 @@ void Ledger::trace_worker(RunTrace& run, const Event& event) {
     run.activities.at(asked->scheduled_event_id).cancel_requested = true;
   } else if (const auto* retried = event.get_if<event::ActivityTaskStarted>()) {
     if (retried->attempt > 1) ++totals_.activities_retried;
+    run.activities.at(retried->scheduled_event_id).attempt = retried->attempt;
   }
   std::visit(
       [&]<class T>(const T& e) {
@@ -202,6 +244,8 @@ void Ledger::trace_worker(RunTrace& run, const Event& event) {
                       std::is_same_v<T, event::ActivityTaskFailed> ||
                       std::is_same_v<T, event::ActivityTaskCanceled>) {
           promises_.saw(Trace::activity_end, e.identity, run.run_id);
+          const auto ended = run.activities.find(e.scheduled_event_id);
+          if (ended != run.activities.end()) activity_ends_[e.identity] = ended->second.attempt;
         }
         if constexpr (std::is_same_v<T, event::ActivityTaskCompleted> ||
                       std::is_same_v<T, event::ActivityTaskFailed> ||
@@ -248,6 +292,13 @@ void Ledger::trace_child(RunTrace& run, const Event& event) {
             "a child's start is recorded as failed although it started");
     run.children.erase(child);
     permits_changed_ = true;
+  } else if (const auto* sent = event.get_if<event::SignalExternalWorkflowExecutionInitiated>()) {
+    // It counts at once, also while the permit's own history waits for its worker's task.
+    const RunTrace* permit =
+        sent->signal_name == "renew" ? find(sent->workflow_execution->run_id) : nullptr;
+    if (permit != nullptr && permit->request) {
+      renewed(permit->run_id, event.event_time, permit->request->lease);
+    }
   } else if (event.get_if<event::SignalExternalWorkflowExecutionFailed>()) {
     ++totals_.late_releases_ignored;
   }
@@ -279,6 +330,7 @@ void Ledger::close(RunTrace& run, const Event& event, std::int64_t seq) {
   run.closed = event.event_time;
   run.closed_seq = seq;
   open_.erase(run.number.value);
+  open_by_id_.erase(run.workflow_id);
   std::erase_if(woken_, [&](const auto& wake) { return wake.first.first == run.number.value; });
   permits_changed_ = true;
   new_closes_.push_back(&run);

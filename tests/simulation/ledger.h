@@ -4,12 +4,14 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 
 #include "orchestrator/core/run_state.h"
 #include "orchestrator/store/store.h"
 #include "tests/simulation/promises.h"
+#include "tests/simulation/sometimes.h"
 
 namespace permit::simulation {
 
@@ -31,6 +33,7 @@ struct ChildTrace {
 struct ActivityTrace {
   std::string id;
   bool cancel_requested = false;
+  std::int32_t attempt = 0;  // of the start in history; 0: none
 };
 
 struct RunTrace {
@@ -47,6 +50,7 @@ struct RunTrace {
   std::string request_id;
   Time started{};
   std::int64_t started_seq = 0;
+  std::int64_t granted = 0;  // its place among all grants
 
   std::vector<Event> events;
   std::map<std::int64_t, std::size_t> texts;  // of stored rows: first event id → hash
@@ -56,12 +60,14 @@ struct RunTrace {
   std::vector<WorkflowExecution> permits_past;  // that it once held
   std::int64_t task_scheduled = 0;              // the last one in history
   bool task_started = false;
-  bool released = false;  // a release before the lease timer
+  bool task_failed = false;  // that its next attempt has started is not in history
+  bool released = false;     // a release before the lease timer
   bool lease_fired = false;
   bool cancel_requested = false;
   bool canceled_by_parent = false;
   bool told_to_finish = false;
   int depth = 0;
+  std::size_t events_checked = 0;  // by the last sweep
 
   bool open = true;
   Time closed{};
@@ -74,17 +80,23 @@ struct RunTrace {
 
 class Ledger {
  public:
-  Ledger(Promises& promises, Totals& totals) : promises_(promises), totals_(totals) {}
+  // `retention`: of closed runs; zero: for ever.
+  Ledger(Promises& promises, Totals& totals, Duration retention)
+      : promises_(promises), totals_(totals), retention_(retention) {}
 
-  // After a commit. Reads what is new and checks it.
-  void read(store::Store& store, Time now);
+  // After a commit, at that time. Reads what is new and checks it. `punctual`: nothing keeps the
+  // server from doing what is due.
+  void read(store::Store& store, Time now, bool punctual);
   // After a restart: what was read before is still there, to the letter.
   void reread(store::Store& store, Time now);
+  // The store is about to be closed.
+  void let_go() { rows_after_.reset(); }
   // Everything about every run.
   void sweep(store::Store& store, Time now);
 
   RunTrace* find(RunNumber number);
   const RunTrace* find(const RunId& run_id) const;
+  const RunTrace* find_open(const WorkflowId& id) const;
   const std::map<std::int64_t, RunTrace>& runs() const { return runs_; }
   const std::set<std::int64_t>& open() const { return open_; }
   // By fence: granted by the commits of the last read().
@@ -94,6 +106,12 @@ class Ledger {
   std::size_t awake(const PoolName& pool, Time now) const;
   // The permit may have a later deadline from here on.
   void renewed(const RunId& run_id, Time now, Duration lease);
+  // The latest deadline that it may have.
+  Time deadline_max(const RunTrace& permit) const;
+  // Which attempt of its activity the request with this mark has ended, as history says; 0: none.
+  const std::map<std::string, std::int32_t>& activity_ends() const { return activity_ends_; }
+  // Of all that was read, in order: two runs of a seed must agree.
+  std::uint64_t hash() const { return hash_; }
 
  private:
   struct Row {
@@ -119,14 +137,22 @@ class Ledger {
   void check_parent_close(const RunTrace& run);
   void check_child(const RunTrace& child, const core::Volatile& parent_volatile);
   void check_deadlines(Time now) const;
-  void check_unique() const;
+  void note_situation(const RunTrace& run, const Event& event);
+  void note_close(const RunTrace& run);
+  void note_retention(store::Store& store) const;
 
   Promises& promises_;
   Totals& totals_;
+  const Duration retention_;
+  std::unique_ptr<store::Statement> rows_after_;
+  Time now_{};
   std::int64_t seq_ = 0;
+  std::uint64_t hash_ = 14'695'981'039'346'656'037U;
   std::map<std::int64_t, RunTrace> runs_;
   std::map<RunId, std::int64_t> by_run_id_;
   std::set<std::int64_t> open_;
+  std::map<WorkflowId, std::int64_t> open_by_id_;
+  std::map<std::string, std::int32_t> activity_ends_;  // by mark
   std::multimap<RunId, std::int64_t> by_parent_;
   std::map<std::string, std::int64_t> fence_of_slot_;  // the highest granted
   std::set<std::int64_t> fences_;

@@ -50,6 +50,15 @@ End end_of(const RunTrace& permit, Totals& totals) {
   return {Outcome::force_released, "failed"};
 }
 
+// It may have come after the lease was over, which is then what ends the permit.
+bool has_asked_for_release(const RunTrace& holder, const RunTrace& permit) {
+  return std::any_of(holder.events.begin(), holder.events.end(), [&](const Event& event) {
+    const auto* asked = event.get_if<event::SignalExternalWorkflowExecutionInitiated>();
+    return asked != nullptr && asked->signal_name == "release" &&
+           asked->workflow_execution == permit.execution();
+  });
+}
+
 }  // namespace
 
 void Ledger::check_close(store::Store& store, const RunTrace& run) {
@@ -62,6 +71,14 @@ void Ledger::check_close(store::Store& store, const RunTrace& run) {
   require(parent != nullptr && !parent->open && parent->closed_seq == run.closed_seq &&
               parent->how == terminated->parent_close && run.policy == ParentClosePolicy::terminate,
           run.workflow_id.value + " was closed with a parent that is not its own");
+  // A section gives its permit back on every way out that its code knows of.
+  const bool by_code = run.how == "terminated" && terminated->parent_close != "terminated" &&
+                       terminated->parent_close != "timed_out";
+  const bool by_section = parent->type == "Section" && run.is_permit() && by_code;
+  require(!by_section || run.released || has_asked_for_release(*parent, run), [&] {
+    return parent->workflow_id.value + " has ended (" + terminated->parent_close +
+           ") without giving back " + run.workflow_id.value;
+  });
 }
 
 void Ledger::check_outcome(store::Store& store, const RunTrace& run) {
@@ -86,28 +103,16 @@ void Ledger::check_parent_close(const RunTrace& run) {
   }
 }
 
-void Ledger::check_unique() const {
-  std::set<WorkflowId> ids;
-  for (const std::int64_t number : open_) {
-    const WorkflowId& id = runs_.at(number).workflow_id;
-    require(ids.insert(id).second, "two open runs have the id " + id.value);
-  }
-}
-
 // Every permit is closed by its deadline and grace, whatever its worker does.
 void Ledger::check_deadlines(Time now) const {
   for (const std::int64_t number : open_) {
     const RunTrace& run = runs_.at(number);
     if (!run.request) continue;
-    Time deadline = run.grant->deadline;
-    const auto renewed = deadline_max_.find(run.run_id);
-    if (renewed != deadline_max_.end()) deadline = std::max(deadline, renewed->second);
-    if (run.request->max_hold.count() > 0) {
-      deadline = std::min(deadline, run.started + run.request->max_hold);
-    }
-    require(now < deadline + std::max<Duration>(std::chrono::seconds(5), run.request->lease / 10),
-            "permit " + run.workflow_id.value + " fence " + std::to_string(run.grant->fence.value) +
-                " is open past its deadline and grace");
+    const Duration grace = std::max<Duration>(std::chrono::seconds(5), run.request->lease / 10);
+    require(now < deadline_max(run) + grace, [&] {
+      return "permit " + run.workflow_id.value + " fence " +
+             std::to_string(run.grant->fence.value) + " is open past its deadline and grace";
+    });
   }
 }
 
@@ -124,6 +129,16 @@ void Ledger::check_child(const RunTrace& child, const core::Volatile& parent_vol
   require(told(parent.events) || told(parent_volatile.buffered),
           "parent " + parent.workflow_id.value + " was not told that " + child.workflow_id.value +
               " started");
+}
+
+// One of the first that closed, as it were: they go first.
+void Ledger::note_retention(store::Store& store) const {
+  if (retention_.count() == 0) return;
+  const auto old = std::find_if(runs_.begin(), runs_.end(), [&](const auto& run) {
+    return !run.second.open && run.second.closed + retention_ <= now_;
+  });
+  sometimes(old != runs_.end() && !store.run(RunNumber{old->first}),
+            "a closed run is deleted by retention");
 }
 
 void Ledger::sweep(store::Store& store, Time now) {
@@ -151,18 +166,21 @@ void Ledger::sweep(store::Store& store, Time now) {
     for (const auto& [id, timer] : run.timers) {
       const Time due =
           run.request && id == "lease" ? std::max(timer.due, state.permit_deadline) : timer.due;
-      require(due > now || fired.contains(id),
-              "timer " + id + " of " + run.workflow_id.value + " is due and has not fired");
+      require(due > now || fired.contains(id), [&] {
+        return "timer " + id + " of " + run.workflow_id.value + " is due and has not fired";
+      });
     }
   }
-  for (const auto& [number, run] : runs_) {
-    core::check_history(run.events);
+  for (auto& [number, run] : runs_) {
+    if (run.events_checked < run.events.size()) core::check_history(run.events);
+    run.events_checked = run.events.size();
     const RunTrace* parent = run.parent ? find(run.parent->run_id) : nullptr;
     const bool first_of_chain = run.run_id == run.first_run_id;
     if (parent != nullptr && parent->open && first_of_chain) {
       check_child(run, volatiles.at(parent->number.value));
     }
   }
+  note_retention(store);
   for (const RunId& run_id : promises_.acknowledged_runs()) {
     require(find(run_id) != nullptr, "an acknowledged start is not there: " + run_id.value);
   }

@@ -47,9 +47,9 @@ void LineCheck::check(store::Store& store, const Ledger& ledger, Time now, bool 
   for (const RunTrace* grant : ledger.new_grants()) check_slots(*grant, pools_before);
   check_order(ledger, before);
   check_rate(ledger);
-  check_renewals(store, now);
+  check_renewals(store, ledger, now);
   check_ghosts(ledger);
-  note_buffered_wakes(ledger, before, now);
+  note_buffered_wakes(ledger, now);
   if (quiet) check_rest(ledger, now);
   changed_.clear();
   restarted_ = false;
@@ -72,7 +72,7 @@ std::set<SlotName> LineCheck::candidates(const Waiter& waiter) const {
 
 void LineCheck::check_order(const Ledger& ledger, const Waiters& before) {
   for (const RunTrace* grant : ledger.new_grants()) {
-    if (changed_.contains(grant->grant->pool)) continue;
+    if (is_changing(grant->grant->pool)) continue;
     check_grant(*grant, ledger, before);
   }
 }
@@ -124,7 +124,7 @@ void LineCheck::check_slots(const RunTrace& grant,
       return slot.slot == grant.grant->slot && !slot.drained;
     });
   };
-  require(allows(before) || allows(pools_) || changed_.contains(grant.grant->pool),
+  require(allows(before) || allows(pools_) || is_changing(grant.grant->pool),
           "a slot was granted that is drained or not registered: " + grant.workflow_id.value);
 }
 
@@ -138,27 +138,32 @@ void LineCheck::check_ghosts(const Ledger& ledger) const {
   }
 }
 
-// A sleeper that is gone while its timer, as history has it, still runs.
-void LineCheck::note_buffered_wakes(const Ledger& ledger, const Waiters& before, Time now) {
-  const auto is_buffered = [&](std::int64_t number, const std::string& timer) {
-    return ledger.open().contains(number) && ledger.runs().at(number).timers.contains(timer);
-  };
-  std::erase_if(buffered_wakes_, [&](const auto& wake) {
-    return !is_buffered(wake.first.first, wake.first.second);
-  });
-  for (const auto& [id, waiter] : before) {
-    if (!sleeps(waiter) || waiters_.contains(id) || !is_buffered(waiter.run, waiter.timer_id)) {
-      continue;
-    }
-    buffered_wakes_[{waiter.run, waiter.timer_id}] = {waiter.request.pool, now};
+// Timers that sleep for a pool and still run, as history has it, though no row of the pool says so;
+// some were woken by the very commit that began them.
+void LineCheck::note_buffered_wakes(const Ledger& ledger, Time now) {
+  std::set<std::pair<std::int64_t, std::string>> asleep;
+  for (const auto& [id, waiter] : waiters_) {
+    if (sleeps(waiter)) asleep.emplace(waiter.run, waiter.timer_id);
   }
+  decltype(buffered_wakes_) wakes;
+  for (const std::int64_t number : ledger.open()) {
+    for (const auto& [timer_id, timer] : ledger.runs().at(number).timers) {
+      const auto key = std::pair(number, timer_id);
+      if (timer.wake_on_pool.empty() || asleep.contains(key)) continue;
+      const auto known = buffered_wakes_.find(key);
+      wakes[key] = {timer.wake_on_pool,
+                    known == buffered_wakes_.end() ? now : known->second.second};
+    }
+  }
+  buffered_wakes_ = std::move(wakes);
 }
 
 bool LineCheck::wake_is_buffered(const PoolName& pool, const Ledger& ledger, Time now) const {
   return std::any_of(buffered_wakes_.begin(), buffered_wakes_.end(), [&](const auto& wake) {
     const auto& [woken_pool, at] = wake.second;
+    const RunTrace& run = ledger.runs().at(wake.first.first);
     return woken_pool == pool && at + std::chrono::seconds(1) > now &&
-           ledger.runs().at(wake.first.first).task_started;
+           (run.task_started || run.task_failed);
   });
 }
 
@@ -204,7 +209,7 @@ void LineCheck::check_rest(const Ledger& ledger, Time now) const {
     }
     require(free.empty() || asleep[name] == 0 || ledger.open().empty() ||
                 ledger.awake(name, now) > 0 || wake_is_buffered(name, ledger, now) || restarted_ ||
-                changed_.contains(name),
+                is_changing(name),
             "a run sleeps for pool " + name.value + " although a slot is free and nobody is awake");
   }
 }
@@ -231,20 +236,27 @@ void LineCheck::check_rate(const Ledger& ledger) {
 // --- Renewal ---
 
 // A deadline only moves forward, and one that has passed does not move.
-void LineCheck::check_renewals(store::Store& store, Time now) {
+void LineCheck::check_renewals(store::Store& store, const Ledger& ledger, Time now) {
   std::map<std::string, Time> deadlines;
-  store::Statement select(store.database(),
-                          "SELECT run_id, deadline FROM runs INDEXED BY runs_permits_open "
-                          "WHERE pool IS NOT NULL AND status = 1");
-  for (auto row = select.bind(); row.step();) {
+  if (!open_permits_) {
+    open_permits_ =
+        std::make_unique<store::Statement>(store.database(),
+                                           "SELECT run_id, deadline FROM runs INDEXED BY runs_open "
+                                           "WHERE pool IS NOT NULL AND status = 1");
+  }
+  for (auto row = open_permits_->bind(); row.step();) {
     const Time deadline{Duration(row.i64(1))};
     const std::string run_id(row.text(0));
     const auto before = deadlines_.find(run_id);
     if (before != deadlines_.end()) {
       require(deadline >= before->second, "a renewal shortened the lease of " + run_id);
+      if (deadline > before->second) sometimes("a lease is renewed");
       require(deadline == before->second || before->second > now,
               "a late renewal revived " + run_id);
     }
+    const RunTrace* permit = ledger.find(RunId(run_id));
+    require(permit == nullptr || deadline <= ledger.deadline_max(*permit),
+            "the lease of " + run_id + " is longer than anybody has asked for");
     deadlines[run_id] = deadline;
   }
   deadlines_ = std::move(deadlines);

@@ -37,6 +37,12 @@ void Promises::check_error(const Error& error) {
   if (error.reason() == "DISK_FULL") ++totals_.disk_full_refusals;
 }
 
+void Promises::lost(Promise& promise) {
+  --promise.open;
+  --open_;
+  ++promise.unknown;
+}
+
 void Promises::died() {
   for (auto& [mark, promise] : promises_) {
     promise->unknown += promise->open;
@@ -50,9 +56,10 @@ void Promises::saw(Trace trace, const std::string& mark, const RunId& run) {
   if (found == promises_.end() || found->second->trace != trace) return;
   Promise& promise = *found->second;
   ++promise.seen;
-  require(promise.named.empty() || promise.named == run, "request " + mark + " was aimed at run " +
-                                                             promise.named.value +
-                                                             " and changed run " + run.value);
+  require(promise.named.empty() || promise.named == run, [&] {
+    return "request " + mark + " was aimed at run " + promise.named.value + " and changed run " +
+           run.value;
+  });
 }
 
 void Promises::begin_buffered() {
@@ -67,17 +74,17 @@ void Promises::saw_buffered(Trace trace, const std::string& mark) {
 void Promises::check() const {
   for (const auto& [mark, promise] : promises_) {
     const int seen = promise->seen + promise->buffered;
-    const std::string what =
-        "request " + mark + " (trace " + std::to_string(static_cast<int>(promise->trace)) +
-        ", acknowledged " + std::to_string(promise->acknowledged) + ", refused " +
-        std::to_string(promise->refused) + ", unknown " + std::to_string(promise->unknown) +
-        ") is there " + std::to_string(seen) + " times";
     int most = promise->acknowledged + promise->unknown;
     if (promise->once) most = std::min(most, 1);
     int least = promise->acknowledged;
     if (promise->once || promise->alike) least = std::min(least, 1);
     if (!promise->leaves) least = 0;
-    require(seen >= least && seen <= most, what);
+    require(seen >= least && seen <= most, [&, &mark_ = mark, &one = *promise] {
+      return "request " + mark_ + " (trace " + std::to_string(static_cast<int>(one.trace)) +
+             ", acknowledged " + std::to_string(one.acknowledged) + ", refused " +
+             std::to_string(one.refused) + ", unknown " + std::to_string(one.unknown) +
+             ") is there " + std::to_string(seen) + " times";
+    });
   }
 }
 

@@ -46,6 +46,9 @@ class Promises {
   void sent_other() { ++open_; }
   void answered_other() { --open_; }
   void check_error(const Error& error);
+  // The connection broke: nobody knows.
+  void lost(Promise& promise);
+  bool knows(const std::string& mark) const { return promises_.contains(mark); }
 
   // The server died: what is open has an unknown outcome.
   void died();

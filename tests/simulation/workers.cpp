@@ -1,20 +1,39 @@
 #include "tests/simulation/workers.h"
 
-#include "tests/simulation/workflows.h"
-
 namespace permit::simulation {
 
 using namespace std::chrono_literals;
 
 Workers::Workers(World& world) : world_(world) {
-  const auto add = [&](Queue queue, int count) {
-    for (int i = 0; i < count; ++i) {
-      workers_.push_back({queue, "w" + std::to_string(workers_.size()), 0, false, {}});
-    }
-  };
-  add(Queue::parents, world.chance.between(1, 3));
-  add(Queue::activities, world.plan.activities > 0 ? world.chance.between(1, 2) : 1);
-  add(Queue::permits, std::max(1, world.plan.permit_workers));
+  begin_sections();
+  const int parents = world.chance.between(1, 3);
+  for (int i = 0; i < parents; ++i) add(Queue::parents);
+  const int activities = world.plan.activities > 0 ? world.chance.between(1, 2) : 1;
+  for (int i = 0; i < activities; ++i) add(Queue::activities);
+  const int permits = std::max(1, world.plan.permit_workers);
+  for (int i = 0; i < permits; ++i) {
+    std::shared_ptr<Runner> runner;
+    if (world.plan.permit_runners > 0) runner = std::make_shared<Runner>(world, next_name());
+    add(Queue::permits, runner);
+  }
+  if (world.plan.sections == 0) return;
+  const int sections = world.chance.between(1, 2);
+  for (int i = 0; i < sections; ++i) {
+    add(Queue::sections, std::make_shared<Runner>(world, next_name()));
+  }
+}
+
+std::string Workers::next_name() const { return "w" + std::to_string(workers_.size()); }
+
+void Workers::add(Queue queue, std::shared_ptr<Runner> runner) {
+  Worker worker;
+  worker.queue = queue;
+  worker.identity = next_name();
+  worker.runner = runner;
+  workers_.push_back(worker);
+  if (!runner) return;
+  worker.queue = Queue::sticky;
+  workers_.push_back(std::move(worker));
 }
 
 void Workers::step() {
@@ -29,6 +48,9 @@ void Workers::step() {
   }
   if (worker.polling && world_.fault(5)) {
     lose_connection(worker);
+  } else if (worker.runner && world_.fault(world_.plan.workers_die / 5)) {
+    world_.say(worker.identity + " dies");
+    worker.runner->die();
   } else if (!worker.tasks.empty() && world_.chance.percent(80)) {
     take_up(worker);
   } else if (!worker.polling) {
@@ -52,7 +74,10 @@ bool Workers::work() {
 }
 
 void Workers::disconnected() {
-  for (Worker& worker : workers_) worker.polling = false;
+  for (Worker& worker : workers_) {
+    worker.polling = false;
+    ++worker.polls;
+  }
 }
 
 void Workers::check() const {
@@ -66,71 +91,112 @@ void Workers::check() const {
               "completion " + mark + " was for another task than the one it completed");
     }
   }
+  for (const auto& [mark, attempt] : answered_attempts_) {
+    const auto ended = world_.ledger.activity_ends().find(mark);
+    if (ended == world_.ledger.activity_ends().end()) continue;
+    require(ended->second == attempt, "request " + mark + " of attempt " + std::to_string(attempt) +
+                                          " of an activity has ended attempt " +
+                                          std::to_string(ended->second));
+  }
+  check_sections(world_, commands_);
 }
 
 // --- Polling ---
 
 void Workers::poll(std::size_t index) {
-  using service::Service;
-  switch (workers_[index].queue) {
+  Worker& worker = workers_[index];
+  world_.say(worker.identity + " polls");
+  switch (worker.queue) {
     case Queue::permits:
-      return poll_on(index, "permits", &Service::poll_workflow_task);
+      return poll_on(index, "permits", rpc::poll_workflow_task);
     case Queue::parents:
-      return poll_on(index, "work", &Service::poll_workflow_task);
+      return poll_on(index, "work", rpc::poll_workflow_task);
     case Queue::activities:
-      return poll_on(index, "work", &Service::poll_activity_task);
+      return poll_on(index, "work", rpc::poll_activity_task);
+    case Queue::sections:
+      return poll_on(index, "sections", rpc::poll_workflow_task);
+    case Queue::sticky:
+      if (worker.runner->sticky_queue().empty()) return;
+      return poll_on(index, worker.runner->sticky_queue(), rpc::poll_workflow_task);
   }
 }
 
 template <class Request, class Response>
-void Workers::poll_on(std::size_t index, const char* queue,
-                      std::int64_t (service::Service::*method)(Request, service::Done<Response>)) {
+void Workers::poll_on(std::size_t index, const std::string& queue,
+                      const Rpc<Request, Response>& rpc) {
   Worker& worker = workers_[index];
   Request request;
   request.namespace_ = "default";
   request.task_queue.name = queue;
   request.identity = worker.identity;
+  if (worker.queue == Queue::sticky) request.task_queue.kind = TaskQueueKind::sticky;
   worker.polling = true;
+  const std::int64_t number = ++worker.polls;
   ++world_.totals.requests;
-  worker.poll =
-      (world_.service().*method)(request, [this, index](service::Result<Response> result) {
-        workers_[index].polling = false;
-        if (const Error* error = std::get_if<Error>(&result)) {
-          world_.promises.check_error(*error);
-          return;
-        }
-        got(index, std::get<Response>(result));
-      });
+  const auto lost = [this, index, number] {
+    if (workers_[index].polls == number) workers_[index].polling = false;
+  };
+  worker.poll = world_.call(rpc, std::move(request),
+                            std::function([this, index, number](service::Result<Response> result) {
+                              require(workers_[index].polls == number && workers_[index].polling,
+                                      "a poll whose caller had gone was answered");
+                              workers_[index].polling = false;
+                              if (const Error* error = std::get_if<Error>(&result)) {
+                                world_.promises.check_error(*error);
+                                return;
+                              }
+                              got(index, std::get<Response>(result));
+                            }),
+                            lost, Wire::Way::own);
 }
 
 void Workers::lose_connection(Worker& worker) {
-  world_.service().forget_poll(worker.poll);
+  world_.say(worker.identity + " hangs up");
+  sometimes("a parked poll loses its connection");
   worker.polling = false;
+  ++worker.polls;
+  world_.hang_up(worker.poll);
 }
+
+namespace {
+
+// Tokens are opaque to real workers; these look into them, with the server's secret.
+const service::TokenSeal& seal() {
+  static const service::TokenSeal seal("simulated");
+  return seal;
+}
+
+}  // namespace
 
 // No task is handed out twice: a second attempt has another number.
 void Workers::note_hand_out(const Bytes& token, service::TaskToken::Kind kind) {
-  const auto parsed = service::decode(token, kind);
+  const auto parsed = seal().decode(token, kind);
   require(parsed.has_value(), "a task came with a token that is none");
   const std::string key =
       std::to_string(static_cast<int>(kind)) + "." + std::to_string(parsed->run.value) + "." +
       std::to_string(parsed->scheduled_event_id) + "." + std::to_string(parsed->attempt);
   require(handed_out_.insert(key).second, "task " + key + " was handed out twice");
+  const RunTrace* run = world_.ledger.find(parsed->run);
+  require(run == nullptr || run->open, "a task of a closed run was handed out");
+  sometimes(kind == service::TaskToken::Kind::workflow_task && parsed->attempt > 1,
+            "a workflow task is handed out again");
 }
 
 void Workers::got(std::size_t worker, const PollWorkflowTaskQueueResponse& response) {
   if (response.task_token.value.empty()) return;  // the wait is over
   const auto kind = service::TaskToken::Kind::workflow_task;
   note_hand_out(response.task_token, kind);
-  const auto token = *service::decode(response.task_token, kind);
-  Task task{response.task_token,
-            token.run,
-            response.workflow_execution->run_id,
-            token.scheduled_event_id,
-            response.started_event_id,
-            world_.now(),
-            {},
-            response.attempt};
+  const auto token = *seal().decode(response.task_token, kind);
+  Task task;
+  task.token = response.task_token;
+  task.run = token.run;
+  task.run_id = response.workflow_execution->run_id;
+  task.scheduled_event_id = token.scheduled_event_id;
+  task.started_event_id = response.started_event_id;
+  task.attempt = response.attempt;
+  if (workers_[worker].runner) {
+    task.response = std::make_shared<const PollWorkflowTaskQueueResponse>(response);
+  }
   keep(worker, std::move(task));
 }
 
@@ -138,20 +204,34 @@ void Workers::got(std::size_t worker, const PollActivityTaskQueueResponse& respo
   if (response.task_token.value.empty()) return;
   const auto kind = service::TaskToken::Kind::activity;
   note_hand_out(response.task_token, kind);
-  const auto token = *service::decode(response.task_token, kind);
-  Task task{response.task_token,
-            token.run,
-            response.workflow_execution->run_id,
-            token.scheduled_event_id,
-            0,
-            world_.now(),
-            {},
-            response.attempt};
+  const auto token = *seal().decode(response.task_token, kind);
+  Task task;
+  task.token = response.task_token;
+  task.run = token.run;
+  task.run_id = response.workflow_execution->run_id;
+  task.scheduled_event_id = token.scheduled_event_id;
+  task.attempt = response.attempt;
+  if (response.start_to_close_timeout.count() > 0) {
+    task.ends = response.started_time + response.start_to_close_timeout;
+  }
+  check_details(task, response);
   keep(worker, std::move(task));
+}
+
+// What an attempt's heartbeats have said is there for the next one.
+void Workers::check_details(const Task& task, const PollActivityTaskQueueResponse& response) const {
+  const auto known = details_.find({task.run.value, task.scheduled_event_id});
+  if (known == details_.end() || !known->second.acknowledged) return;
+  sometimes("a later attempt gets the details of an earlier one's heartbeat");
+  require(response.heartbeat_details.has_value(), "the details of a heartbeat are gone");
+  const std::string details = response.heartbeat_details->payloads.at(0).data.value;
+  require(known->second.sent.contains(details),
+          "an attempt got the details of a heartbeat that nobody has sent: " + details);
 }
 
 void Workers::keep(std::size_t index, Task task) {
   if (world_.reply_is_lost() || world_.fault(world_.plan.workers_die)) {
+    sometimes("a task is lost on its way to a worker, or with it");
     past_.emplace_back(index, std::move(task));
     return;
   }
@@ -159,139 +239,6 @@ void Workers::keep(std::size_t index, Task task) {
     task.resumes = world_.now() + world_.chance.duration(1s, world_.plan.lease_max * 2 + 10s);
   }
   workers_[index].tasks.push_back(std::move(task));
-}
-
-// --- Answering ---
-
-void Workers::take_up(Worker& worker) {
-  const std::size_t index = world_.chance.below(worker.tasks.size());
-  Task& task = worker.tasks[index];
-  if (task.resumes > world_.now()) return;
-  if (worker.queue == Queue::activities && world_.chance.percent(30)) {
-    heartbeat(task);
-    return;
-  }
-  const Task taken = task;
-  worker.tasks.erase(worker.tasks.begin() + static_cast<std::ptrdiff_t>(index));
-  answer(worker, taken);
-}
-
-void Workers::answer(Worker& worker, const Task& task) {
-  past_.emplace_back(static_cast<std::size_t>(&worker - workers_.data()), task);
-  if (past_.size() > 40) past_.erase(past_.begin());
-  if (worker.queue == Queue::activities) {
-    answer_activity(task);
-  } else {
-    answer_workflow_task(worker, task);
-  }
-}
-
-void Workers::answer_workflow_task(Worker& worker, const Task& task) {
-  const auto index = static_cast<std::size_t>(&worker - workers_.data());
-  const RunTrace* run = world_.ledger.find(task.run);
-  require(run != nullptr, "a task of a run that is not there was handed out");
-  if (world_.fault(world_.plan.invalid)) {
-    RespondWorkflowTaskFailedRequest request;
-    request.task_token = task.token;
-    request.namespace_ = "default";
-    request.cause = WorkflowTaskFailedCause::workflow_worker_unhandled_failure;
-    world_.send([this, request] {
-      world_.service().fail_workflow_task(request, world_.expect<EmptyResponse>());
-    });
-    return;
-  }
-  std::vector<Command> commands =
-      worker.queue == Queue::permits ? play_permit(world_, *run) : play_parent(world_, *run);
-  complete(index, task, std::move(commands));
-}
-
-void Workers::complete(std::size_t index, const Task& task, std::vector<Command> commands) {
-  const auto promise = world_.promises.make(Trace::task_completed);
-  promise->once = true;
-  promise->named = task.run_id;
-  RespondWorkflowTaskCompletedRequest request;
-  request.task_token = task.token;
-  request.namespace_ = "default";
-  request.identity = promise->mark;
-  request.commands = std::move(commands);
-  request.return_new_workflow_task = world_.chance.percent(20);
-  request.force_create_new_workflow_task = !world_.draining && world_.chance.percent(5);
-  const RunNumber number = task.run;
-  const std::int64_t started_id = task.started_event_id;
-  world_.send([this, request, promise, index, number, started_id] {
-    world_.service().complete_workflow_task(
-        request, world_.expect<RespondWorkflowTaskCompletedResponse>(
-                     promise, [this, index, number, started_id, mark = promise->mark](
-                                  service::Result<RespondWorkflowTaskCompletedResponse> result) {
-                       const auto* response =
-                           std::get_if<RespondWorkflowTaskCompletedResponse>(&result);
-                       if (response == nullptr) {
-                         ++world_.totals.stale_tokens_refused;
-                         return;
-                       }
-                       answered_tasks_[mark] = {number, started_id};
-                       if (response->workflow_task) got(index, *response->workflow_task);
-                     }));
-  });
-}
-
-// A task that somebody had once: answered already, timed out, or of a run that has closed.
-void Workers::answer_stale() {
-  const auto& [index, task] = world_.chance.pick(past_);
-  const Task stale = task;
-  if (workers_[index].queue == Queue::activities) {
-    answer_activity(stale);
-  } else {
-    answer_workflow_task(workers_[index], stale);
-  }
-}
-
-void Workers::answer_activity(const Task& task) {
-  const auto promise = world_.promises.make(Trace::activity_end);
-  promise->once = true;
-  promise->named = task.run_id;
-  const RunTrace* run = world_.ledger.find(task.run);
-  const auto activity = run == nullptr ? decltype(run->activities.end()){}
-                                       : run->activities.find(task.scheduled_event_id);
-  const bool cancel = run != nullptr && activity != run->activities.end() &&
-                      activity->second.cancel_requested && world_.chance.percent(50);
-  if (cancel) {
-    RespondActivityTaskCanceledRequest request;
-    request.task_token = task.token;
-    request.identity = promise->mark;
-    world_.send([this, request, promise] {
-      world_.service().cancel_activity(request, world_.expect<EmptyResponse>(promise));
-    });
-    return;
-  }
-  if (!world_.draining && world_.chance.percent(50)) {
-    promise->leaves = false;  // it may be retried
-    RespondActivityTaskFailedRequest request;
-    request.task_token = task.token;
-    request.identity = promise->mark;
-    request.failure = Failure{};
-    request.failure->message = "simulated";
-    world_.send([this, request, promise] {
-      world_.service().fail_activity(request, world_.expect<EmptyResponse>(promise));
-    });
-    return;
-  }
-  RespondActivityTaskCompletedRequest request;
-  request.task_token = task.token;
-  request.identity = promise->mark;
-  world_.send([this, request, promise] {
-    world_.service().complete_activity(request, world_.expect<EmptyResponse>(promise));
-  });
-}
-
-void Workers::heartbeat(const Task& task) {
-  RecordActivityTaskHeartbeatRequest request;
-  request.task_token = task.token;
-  const RunTrace* run = world_.ledger.find(task.run);
-  if (run != nullptr) note_heartbeat(world_, *run, task.scheduled_event_id);
-  world_.send([this, request] {
-    world_.service().heartbeat(request, world_.expect<RecordActivityTaskHeartbeatResponse>());
-  });
 }
 
 }  // namespace permit::simulation

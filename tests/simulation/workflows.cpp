@@ -83,6 +83,8 @@ std::vector<Command> Parent::play() {
   sleep_if_refused();
   const int actions = chance_.between(0, 3);
   for (int i = 0; i < actions; ++i) act();
+  if (chance_.percent(plan_.activities / 3)) schedule_activity();
+  if (!run_.activities.empty() && chance_.percent(50)) cancel_activity();
   if (chance_.percent(plan_.invalid)) blunder();
   if (chance_.percent(plan_.close / 2)) close();  // beside other commands
   return std::move(commands_);
@@ -90,21 +92,21 @@ std::vector<Command> Parent::play() {
 
 void Parent::act() {
   const int die = chance_.between(0, 99);
-  if (die < 40) {
+  if (die < 38) {
     ask_for_permit();
-  } else if (die < 60) {
+  } else if (die < 56) {
     release_something();
-  } else if (die < 65) {
+  } else if (die < 61) {
     withdraw();
-  } else if (die < 75) {
+  } else if (die < 70) {
     if (chance_.percent(plan_.sleepers)) {
       sleep();
     } else if (chance_.percent(30)) {
       wake_up();
     }
-  } else if (die < 85) {
+  } else if (die < 82) {
     if (chance_.percent(plan_.activities)) schedule_activity();
-  } else if (die < 87) {
+  } else if (die < 89) {
     cancel_activity();
   } else if (chance_.percent(plan_.children)) {
     start_child();
@@ -123,9 +125,7 @@ std::vector<WorkflowExecution> Parent::held() const {
 void Parent::use_permits() {
   for (const WorkflowExecution& permit : run_.permits_past) {
     const RunTrace* hold = world_.ledger.find(permit.run_id);
-    if (hold != nullptr && chance_.percent(50)) {
-      world_.resources.write(hold->workflow_id, hold->grant->fence, hold->run_id);
-    }
+    if (hold != nullptr && chance_.percent(50)) world_.resources.write(*hold, world_.ledger);
   }
 }
 
@@ -235,8 +235,8 @@ void Parent::sleep() {
   if (run_.timers.contains(id) || timers_canceled_.contains(id)) return;
   timers_canceled_.insert(id);
   const bool wakes = chance_.percent(75);
-  commands_.push_back(start_timer(id, chance_.duration(1ms, plan_.lease_max),
-                                  wakes ? chance_.pick(plan_.pools).name : PoolName()));
+  const PoolName pool = wakes ? chance_.pick(plan_.pools).name : PoolName();
+  commands_.push_back(start_timer(id, chance_.duration(1ms, plan_.lease_max), pool));
 }
 
 // As a semaphore does that backs off: until a slot is free, or for a while.
@@ -270,7 +270,7 @@ void Parent::schedule_activity() {
   activity.task_queue.name = "work";
   activity.start_to_close_timeout = chance_.duration(100ms, plan_.lease_max + 1s);
   if (chance_.percent(30)) activity.heartbeat_timeout = chance_.duration(100ms, 20s);
-  if (chance_.percent(20)) activity.schedule_to_start_timeout = chance_.duration(1s, 1min);
+  if (chance_.percent(25)) activity.schedule_to_start_timeout = chance_.duration(100ms, 20s);
   activity.retry_policy.emplace();
   activity.retry_policy->maximum_attempts = chance_.between(1, 4);
   activity.retry_policy->initial_interval = chance_.duration(10ms, 2s);
@@ -375,7 +375,7 @@ void note_heartbeat(World& world, const RunTrace& run, std::int64_t scheduled_ev
   if (scheduled == nullptr || scheduled->permit_run_id.empty()) return;
   const RunTrace* permit = world.ledger.find(scheduled->permit_run_id);
   if (permit == nullptr || !permit->request) return;
-  world.ledger.renewed(permit->run_id, world.now(), permit->request->lease);
+  world.ledger.renewed(permit->run_id, world.latest(), permit->request->lease);
   ++world.totals.renewals;
 }
 
