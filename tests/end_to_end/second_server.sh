@@ -56,6 +56,13 @@ rpc=$url/temporal.api.workflowservice.v1.WorkflowService
 ask() { curl -s -H 'Content-Type: application/json' "$@"; }
 ask -X PUT "$namespace/pools/gpu" -d '{"capacity":1}' >/dev/null
 ask "$namespace/pools/gpu/acquire" -d '{"requestId":"holder"}' >/dev/null
+# How many requests wait; those of the server's own worker, too, which come after its start.
+parked() { curl -s "$url/metrics" | sed -n 's/^permit_long_polls //p'; }
+before=
+until [[ -n $before && $before == "$(parked)" ]]; do
+  before=$(parked)
+  sleep 0.3
+done
 waits=()
 wait_for() {
   ask --max-time 20 -o "$PERMIT_TESTS_DIR/answer.${#waits[@]}" -w '%{http_code}\n' "$@" \
@@ -66,7 +73,11 @@ wait_for "$rpc/PollWorkflowTaskQueue" -d '{"namespace":"default","taskQueue":{"n
 wait_for "$rpc/PollActivityTaskQueue" -d '{"namespace":"default","taskQueue":{"name":"idle"}}'
 wait_for "$namespace/pools/gpu/acquire" -d '{"requestId":"waiter"}'
 wait_for "$namespace/workflows/permit:gpu:0/history?waitNewEvent=true&historyEventFilterType=2"
-sleep 0.5
+for _ in {1..200}; do  # until all of them wait
+  if (($(parked) >= before + ${#waits[@]})); then break; fi
+  sleep 0.05
+done
+(($(parked) >= before + ${#waits[@]})) || fail "$(parked) requests wait, not $before and ${#waits[@]}"
 SECONDS=0
 kill -TERM "$first"
 status=0
@@ -86,3 +97,18 @@ start_first
 ask "$url/api/v1/namespaces/default/pools/gpu" | jq -e '.held == 1 and .waiting == 1' >/dev/null ||
   fail "the holder and the waiter are not there after a stop"
 echo "ok  holder and waiter are still there"
+
+# The database itself is locked, too: without its lock file, or under another name, it is still in use.
+rm "$database.lock"
+ln "$database" "$database.other"
+for name in "$database" "$database.other"; do
+  status=0
+  "$PERMIT_BIN" server start --port 0 --db-filename "$name" >"$PERMIT_TESTS_DIR/second.log" 2>&1 ||
+    status=$?
+  cat "$PERMIT_TESTS_DIR/second.log"
+  ((status == 1)) || fail "a second server on $name: exit code $status"
+  grep -q 'has locked' "$PERMIT_TESTS_DIR/second.log" || fail "it does not say why"
+done
+ask -X PUT "$url/api/v1/namespaces/default/pools/late" -d '{"capacity":1}' |
+  jq -e '.capacity == 1' >/dev/null || fail "the first server serves no more"
+echo "ok  a database whose lock file was removed is still in use"
