@@ -129,12 +129,22 @@ TEST_CASE("nothing that anybody can name breaks a line or moves a cursor") {
     line.error = name;
     CHECK(is_tame(text(line)));
     const std::string as_json = json(line);
-    CHECK(as_json.find('\n') == std::string::npos);
+    CHECK(is_tame(as_json));
     const auto parsed = nlohmann::json::parse(as_json);  // throws if it is none, or no UTF-8
     CHECK(parsed.at("event") == "permit_closed");
     CHECK(parsed.at("level") == "warn");
     CHECK(parsed.contains("holder"));
   }
+}
+
+TEST_CASE("what is escaped in a line of JSON reads back as it was") {
+  LogLine line;
+  line.event = "e";
+  line.holder = "\xC2\x9B \x7F \xE2\x80\xAE \xF3\xA0\x80\x81 \xC3\xA4 \xF0\x9F\x98\x80";
+  const std::string as_json = json(line);
+  CHECK(as_json.find(R"("\u009b \u007f \u202e \udb40\udc01 )"
+                     "\xC3\xA4 \xF0\x9F\x98\x80\"") != std::string::npos);
+  CHECK(nlohmann::json::parse(as_json).at("holder") == line.holder);
 }
 
 TEST_CASE("a text of any length makes a line of bounded length, cut between characters") {
