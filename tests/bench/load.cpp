@@ -30,13 +30,18 @@ std::string with_body(std::string_view method, std::string_view path, std::strin
   return request;
 }
 
-struct Head {
-  int status = 0;
-  std::size_t size = 0;  // with the blank line
-  std::size_t body_size = 0;
-};
+}  // namespace
 
-// Reads the head of a response of our server; size 0 if it is not all there.
+std::string get(std::string_view path) {
+  return "GET " + std::string(path) + " HTTP/1.1\r\nHost: localhost\r\n\r\n";
+}
+std::string post(std::string_view path, std::string_view body) {
+  return with_body("POST", path, body);
+}
+std::string put(std::string_view path, std::string_view body) {
+  return with_body("PUT", path, body);
+}
+
 Head read_head(std::string_view bytes) {
   Head head;
   const std::size_t end = bytes.find("\r\n\r\n");
@@ -49,18 +54,6 @@ Head read_head(std::string_view bytes) {
     std::from_chars(bytes.data() + length + name.size(), bytes.data() + end, head.body_size);
   }
   return head;
-}
-
-}  // namespace
-
-std::string get(std::string_view path) {
-  return "GET " + std::string(path) + " HTTP/1.1\r\nHost: localhost\r\n\r\n";
-}
-std::string post(std::string_view path, std::string_view body) {
-  return with_body("POST", path, body);
-}
-std::string put(std::string_view path, std::string_view body) {
-  return with_body("PUT", path, body);
 }
 
 std::string_view text_field(std::string_view json, std::string_view name) {

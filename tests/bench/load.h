@@ -20,6 +20,14 @@ std::string get(std::string_view path);
 std::string post(std::string_view path, std::string_view body);
 std::string put(std::string_view path, std::string_view body);
 
+struct Head {
+  int status = 0;
+  std::size_t size = 0;  // with the blank line
+  std::size_t body_size = 0;
+};
+// Reads the head of a response that tells its length; size 0 if it is not all there.
+Head read_head(std::string_view bytes);
+
 // The first string member of that name in a JSON text; throws if there is none.
 std::string_view text_field(std::string_view json, std::string_view name);
 

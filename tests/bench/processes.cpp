@@ -64,13 +64,17 @@ void Process::kill() {
 
 ServerProcess::ServerProcess(const std::string& binary, const std::string& database) {
   Pipe output;
+  const std::string log_path = database + ".log";  // a line for each acquire: no terminal's work
+  const int log = open(log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
   pid_ = fork();
   if (pid_ == 0) {
     dup2(output.ends[1], STDOUT_FILENO);
+    dup2(log, STDERR_FILENO);
     execl(binary.c_str(), binary.c_str(), "server", "start", "--port", "0", "--db-filename",
           database.c_str(), nullptr);
     _exit(127);
   }
+  close(log);
   port_ = output.read_port();
 }
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
+#include <limits>
 #include <map>
 #include <memory>
 #include <stdexcept>
@@ -11,21 +11,13 @@
 #include "orchestrator/store/database.h"
 #include "tests/bench/load.h"
 #include "tests/bench/processes.h"
+#include "tests/bench/rig.h"
 
 namespace permit::bench {
 
 namespace {
 
-const std::string namespace_path = "/api/v1/namespaces/default";
-const std::string rpc_path = "/temporal.api.workflowservice.v1.WorkflowService/";
 constexpr int idle_runs = 100'000;
-
-std::string fresh_database(const std::string& directory) {
-  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
-    std::filesystem::remove_all(entry.path());
-  }
-  return directory + "/bench.db";
-}
 
 // A server on a fresh database, and a load on it.
 struct Rig {
@@ -38,10 +30,6 @@ struct Rig {
   ServerProcess server;
   Load load;
 };
-
-std::string start_request(const std::string& id) {
-  return post(namespace_path + "/workflows/" + id, start_body(id));
-}
 
 // --- Starts ---
 
@@ -68,13 +56,8 @@ double median_batch(Load& load) {
   std::string text;
   load.send(load.connect(), get("/metrics"), [&](std::string_view body) { text = body; });
   load.run_until([&] { return !text.empty(); });
-  std::map<double, double> counts;  // upper bound → batches up to it
-  const std::string key = "permit_batch_requests_bucket{le=\"";
-  for (std::size_t at = text.find(key); at != std::string::npos; at = text.find(key, at + 1)) {
-    const std::size_t bound = at + key.size();
-    if (text[bound] == '+') continue;
-    counts[std::stod(text.substr(bound))] = std::stod(text.substr(text.find("} ", bound) + 2));
-  }
+  std::map<double, double> counts = buckets_of(text, "permit_batch_requests");
+  counts.erase(std::numeric_limits<double>::infinity());
   if (counts.empty()) throw std::runtime_error("no batch sizes at /metrics");
   const double half = counts.rbegin()->second / 2;
   double bound_before = 0;

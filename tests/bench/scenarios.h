@@ -32,6 +32,15 @@ std::vector<Scenario> permit_scenarios();
 // `permit run` from a shell, beside flock.
 std::vector<Scenario> command_scenarios();
 
+// Holders from outside, beside the systems that people would use instead, and the limits of what
+// one of them can reach. Each repetition starts all of these systems anew.
+std::vector<Scenario> outside_scenarios();
+void set_outside_targets(Report& report);
+
+// Many open runs, timers, parked polls, waiters and readers.
+std::vector<Scenario> scale_scenarios();
+void set_scale_targets(Report& report);
+
 // A body like those that start runs.
 std::string start_body(const std::string& request_id);
 
