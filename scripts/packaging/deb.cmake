@@ -40,7 +40,7 @@ systemctl enable --now permit")
 
 set(CPACK_DEBIAN_DEV_PACKAGE_NAME libpermit-dev)
 set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
-set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "libboost1.81-dev, nlohmann-json3-dev")
+set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "libboost1.81-dev, nlohmann-json3-dev, libssl-dev")
 set(CPACK_COMPONENT_DEV_DESCRIPTION "workflows that hold permits, in C++
 Static libraries and headers for workers: workflows as C++20 coroutines whose
 progress is on disk, activities, and permits for both. For CMake's

@@ -116,7 +116,9 @@ class World:
         self.check_sentence(answer["message"], where)
         check(names in text, f"{where}\n  does not name {names}")
         check(isinstance(answer["code"], int), where)
-        check(self.client.info("honest")["execution"]["runId"] == self.run_id, where)
+        honest = self.server.client()
+        check(honest.info("honest")["execution"]["runId"] == self.run_id, where)
+        honest.close()
 
     @staticmethod
     def check_sentence(message, where):
@@ -147,6 +149,7 @@ def malformed_json(world):
     deep = "[" * 100 + "]" * 100
     world.all_refused(
         [
+            # case 38: what is no JSON.
             bad("empty", ""),
             bad("spaces", "  "),
             bad("cut off", "{"),
@@ -174,6 +177,7 @@ def malformed_json(world):
             bad("short escape", '{"identity":"\\u12"}'),
             bad("raw newline in a string", '{"identity":"a\nb"}'),
             bad("raw NUL in a string", b'{"identity":"a\x00b"}'),
+            # case 36: no number of these is one.
             bad("NaN", START + ',"input":[NaN]}'),
             bad("Infinity", START + ',"input":[-Infinity]}'),
             bad("hexadecimal", START + ',"input":[0x10]}'),
@@ -185,6 +189,7 @@ def malformed_json(world):
             bad("null", "null", "FIELD_INVALID"),
             bad("number", "1", "FIELD_INVALID"),
             bad("string", '"x"', "FIELD_INVALID"),
+            # cases 33, 34: too deep, too many.
             bad("a million brackets", "[" * 1_000_000, "FIELD_INVALID"),
             bad(
                 "a million brackets inside", START + ',"input":' + "[" * 1_000_000, "JSON_TOO_DEEP"
@@ -200,6 +205,7 @@ def malformed_json(world):
                 START + ',"memo":{"fields":{' + many_keys + "}}}",
                 "JSON_TOO_LARGE",
             ),
+            # case 35
             bad("duplicate key", '{"identity":"a","identity":"b"}', "JSON_DUPLICATE_KEY"),
             bad(
                 "duplicate key, escaped",
@@ -211,6 +217,7 @@ def malformed_json(world):
                 START + ',"input":[{"a":1,"a":2}]}',
                 "JSON_DUPLICATE_KEY",
             ),
+            # cases 41, 42: neither another type nor a coding, so no bomb either.
             bad("no Content-Type", START + "}", "CONTENT_TYPE_UNSUPPORTED", 415, headers={}),
             bad(
                 "form",
@@ -250,7 +257,7 @@ def wrong_types_and_unknown_fields(world):
 
     world.all_refused(
         [
-            # What only the server may set.
+            # case 40: what only the server may set.
             field('"status":"RUNNING"', "FIELD_UNKNOWN", names="status"),
             field('"fence":9', "FIELD_UNKNOWN", names="fence"),
             field('"runId":"x"', "FIELD_UNKNOWN", names="runId"),
@@ -262,8 +269,9 @@ def wrong_types_and_unknown_fields(world):
             field('"identity":{}', names="identity"),
             field('"identity":["a"]'),
             field('"requestId":true'),
-            field('"identity":"a\\u0000b"'),
+            field('"identity":"a\\u0000b"'),  # case 39
             field('"priority":[]', names="priority"),
+            # case 37: whole numbers are not rounded.
             field('"priority":{"priorityKey":1.5}', names="priority.priorityKey"),
             field('"priority":{"priorityKey":"five"}'),
             field('"priority":{"priorityKey":99999999999}'),
@@ -316,6 +324,7 @@ def an_oversized_body(world):
 
 
 def ids_and_names(world):
+    # case 45: what may be in a name. case 46: percent-encoding, decoded once and strictly.
     def workflow(id, status=400, reason="WORKFLOW_ID_INVALID"):
         return (f"workflow id {id}", "POST", f"/workflows/{id}", START + "}", status, reason)
 
@@ -370,7 +379,7 @@ def routes_and_parameters(world):
         return (target, "GET", target, None, status, reason, options)
 
     history = "/workflows/honest/history?"
-    page = base64.b64encode(b"1.1").decode()
+    page = base64.b64encode(b"1.1").decode()  # case 59: of another query, or made up
     world.all_refused(
         [
             get("/nothing", 404, "ROUTE_NOT_FOUND"),
@@ -419,16 +428,17 @@ def stale_and_forged_task_tokens(world):
         return (what, "POST", rpc, body, status, reason)
 
     raw = base64.b64decode(world.token)
-    kind, run_number, event, attempt, nonce = raw.decode().split(".")
+    kind, run_number, event, attempt, nonce, seal = raw.decode().split(".")
 
     def forged(*parts):
-        return base64.b64encode(".".join(parts).encode()).decode()
+        """With the seal of the token that it is made from."""
+        return base64.b64encode(".".join((*parts, seal)).encode()).decode()
 
     flipped = bytes([*raw[:-1], raw[-1] ^ 1])
     complete_activity = RPC + "RespondActivityTaskCompleted"
     heartbeat = RPC + "RecordActivityTaskHeartbeat"
     fail = RPC + "RespondWorkflowTaskFailed"
-    cases = [
+    cases = [  # case 51
         token("no token", ""),
         token("not base64", "!!!", 400, "FIELD_INVALID"),
         token("not text", 5, 400, "FIELD_INVALID"),
@@ -436,6 +446,8 @@ def stale_and_forged_task_tokens(world):
         token("long", base64.b64encode(b"w" * 100_000).decode()),
         token("cut off", base64.b64encode(raw[:-3]).decode()),
         token("bit flipped", base64.b64encode(flipped).decode()),
+        token("without its seal", base64.b64encode(raw[:-33]).decode()),
+        token("under another seal", base64.b64encode(raw[:-32] + b"0" * 32).decode()),
         token("longer", base64.b64encode(raw + b"0").decode()),
         token("another run's", forged(kind, str(int(run_number) - 1), event, attempt, nonce)),
         token("no such run", forged(kind, "999999", event, attempt, nonce)),
@@ -480,7 +492,7 @@ def completions_with_commands_that_may_not_be(world):
         return (what, "POST", COMPLETE, body, status, reason, options)
 
     timer = command("StartTimer", timerId="t", startToFireTimeout="1s")
-    world.all_refused(
+    world.all_refused(  # case 53
         [
             refused(
                 "no such command", body({"commandType": "COMMAND_TYPE_FLY"}), "COMMAND_UNKNOWN"
@@ -576,6 +588,7 @@ def runs_that_are_not_what_the_caller_thinks(world):
     running, policy = "WORKFLOW_ALREADY_STARTED", "PERMIT_POLICY_INVALID"
     world.all_refused(
         [
+            # case 48; case 49: the same request id for another request; cases 50, 55: of what has closed.
             post("start of a running id", "honest", start, 409, running, world.run_id),
             post("another's request id", "honest", again, 409, "REQUEST_ID_REUSED"),
             post("signal to nobody", "nobody/signal/s", "{}", 404, unknown),
@@ -616,6 +629,7 @@ def pools_and_holders(world):
         what, target = f"{verb} {body}", f"{NAMESPACE}/permits/{id}/{verb}"
         return (what, "POST", target, body, status, reason, {"names": names})
 
+    # cases 43, 44: leases and capacities; case 50: releases by those who do not hold it.
     token = world.grant["token"]
     fence = world.grant["fence"]
     lost = ("LEASE_LOST", 410)
@@ -710,7 +724,7 @@ def a_differing_belief(world):
 
 
 def what_looks_like_sql_is_text(world):
-    """Stored as it came, in every string that takes it."""
+    """case 47: stored as it came, in every string that takes it."""
     client = world.client
     text = "x'); DROP TABLE runs; --\" \\ % _ ☃"
     permit = client.acquire("rigs", text, holder=text, reason=text, labels={text: text})
@@ -738,7 +752,7 @@ def the_honest_go_on(world):
     client = world.client
     world.client.complete(world.token)
     client.rpc("RespondActivityTaskCompleted", taskToken=world.activity)
-    again = {"namespace": "default", "taskToken": world.activity}
+    again = {"namespace": "default", "taskToken": world.activity}  # case 52
     world.refused(
         "an activity twice",
         "POST",

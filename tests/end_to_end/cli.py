@@ -32,6 +32,7 @@ def release(grant):
 def same(found, wanted):
     """Texts, but for digits: what is measured differs each time."""
     def plain(text):
+        text = re.sub(r"\b\d+ms\b", "9s", text)  # what takes milliseconds may take a second
         return re.sub(r" +", " ", re.sub(r"\d+", "9", text)).strip()
 
     check(plain(found) == plain(wanted), f"found:\n{found}\nwanted:\n{wanted}")
@@ -65,7 +66,7 @@ Try, in another terminal:
   permit --address http://127.0.0.1:9 list
 Stop with Ctrl-C.
 """)
-    check(ready < 3, f"ready after {ready:.2f} s")  # 0.3 s on a machine that does nothing else
+    check(ready < 10, f"ready after {ready:.2f} s")  # 0.3 s on a machine that does nothing else
 
 
 def a_busy_port_is_named_and_nothing_begins():
@@ -86,8 +87,8 @@ def a_locked_database_is_named():
 
 
 def only_loopback_is_listened_on():
-    answer = permit("server", "start-dev", "--ip", "0.0.0.0", "--port", 0, code=1)
-    check("loopback" in answer.err, answer.err)
+    answer = permit("server", "start-dev", "--ip", "0.0.0.0", "--port", 0, code=78)
+    check("without TLS" in answer.err, answer.err)
     host = socket.gethostbyname(socket.gethostname())
     if not host.startswith("127."):
         try:
@@ -183,8 +184,8 @@ def describe_tells_of_a_possible_overlap():
     except Refused as refused:
         check(refused.status == 410 and "its lease ran out at 2" in refused.message, refused)
     text = ask("describe", "lost:0", "-r", run_id[-8:]).out
-    check(re.search(r"Late release   [\d:]+, ignored: its holder went on for \d+ms after", text), text)
-    check(re.search(r"Possible overlap: \d+ms on slot 0, with job next; a resource", text), text)
+    check(re.search(r"Late release   [\d:]+, ignored: its holder went on for \d+m?s after", text), text)
+    check(re.search(r"Possible overlap: \d+m?s on slot 0, with job next; a resource", text), text)
     check(SERVER.client().permit(slot)["state"] == "held", "the next holder is not touched")
     check(f"Next holder    job next (fence {next_one['fence']})" in text, text)
     events = ask("history", slot, "-r", run_id[-8:], "--all").out

@@ -112,6 +112,7 @@ LOOK = {
     "workflow show": [["train-1"], ["done", "--follow"]],
     "workflow trace": [["done"]],
     "workflow result": [["done"]],
+    "api-key list": [[]],
     "worker list": [[]],
     "worker describe": [["me@host"]],
     "task-queue list": [[]],
@@ -119,6 +120,7 @@ LOOK = {
     "config list": [[], ["--show-origin"]],
     "config get": [["address"]],
     "config path": [[]],
+    "server status": [[]],
     "doctor": [[]],
     "version": [[]],
 }
@@ -126,8 +128,8 @@ NEEDS = ("gpu-pool", "permit:gpu-pool:0", "train-1", "done", "me@host", "trainin
 CHANGE = {
     "run", "release", "hold", "pool set", "pool drain", "pool undrain", "pool delete",
     "workflow start", "workflow execute", "workflow signal", "workflow query", "workflow cancel",
-    "workflow terminate", "worker start", "server start-dev", "server start", "server check",
-    "config set", "config delete", "completion", "help",
+    "workflow terminate", "worker start", "server start-dev", "server start", "server check", "server backup",
+    "api-key create", "api-key revoke", "config set", "config delete", "completion", "help",
     "watch",  # has no end; below
 }
 

@@ -56,7 +56,7 @@ contains "$permit" usr/bin/permit etc/permit/server.toml "$unit/permit.service" 
   usr/share/bash-completion/completions/permit usr/share/permit/monitoring/permit.rules.yml
 contains "$dev" usr/include/permit/permits/semaphore.h usr/lib/cmake/permit/permitConfig.cmake
 contains "$python" usr/lib/python3/dist-packages/permit.py
-[[ $(dpkg-deb --field "$permit" Depends) == *libsqlite3-0*libstdc++6* ]] || fail "no dependencies"
+[[ $(dpkg-deb --field "$permit" Depends) == *libsqlite3-0*libssl3*libstdc++6* ]] || fail "no dependencies"
 [[ $(dpkg-deb --info "$permit" conffiles) == /etc/permit/server.toml ]] || fail "conffiles"
 for package in "$permit" "$dev" "$python"; do
   dpkg-deb --info "$package" >"$scratch/info"
@@ -143,7 +143,7 @@ mkdir "$root/packages"
 cp "$scratch"/[12]/*.deb "$root/packages/"
 apt_get update
 # What they depend on, first, so that what is left over after them is theirs.
-apt_get install -y --no-install-recommends libsqlite3-0 libstdc++6 python3 libboost1.81-dev \
+apt_get install -y --no-install-recommends libsqlite3-0 libssl3 libstdc++6 python3 libboost1.81-dev \
   nlohmann-json3-dev g++ pkgconf
 mkdir -p -m 0700 "$root/var/lib/private"  # systemd's, for all services of this kind
 everything >"$scratch/before"

@@ -39,6 +39,22 @@ NOT_RUN = {
     ("docs/configuration.md", "permit server start --config /etc/permit/server.toml"): "it does not end",
     ("docs/configuration.md", "permit server start --no-permit-worker &"): "it does not end; "
                                                                            "worker.py runs such",
+    ("docs/security.md", "permit api-key create ana --role admin --database /var/lib/permit/permit.db >ana.key"):
+        "auth.py does it in a directory of its own",
+    ("docs/security.md", "permit server start --listen 0.0.0.0:7376 --db-filename /var/lib/permit/permit.db "
+                          "--tls-cert server.crt --tls-key server.key"):
+        "it does not end",
+    ("docs/tls.md", "permit server start --tls-cert server.crt --tls-key server.key"): "it does not end",
+    ("docs/tls.md", "permit server start --tls-cert server.crt --tls-key server.key --tls-client-ca "
+                    "authority.crt"): "it does not end; tls.py runs such",
+    ("docs/tls.md", 'sudo install -m 600 -o "$(stat -c %u /var/lib/permit/permit.db)" server.key '
+                    "/var/lib/permit/tls.key"): "it needs the package",
+    ("docs/tls.md", "export PERMIT_ADDRESS=https://gpu-host:7376 PERMIT_TLS_CA=authority.crt"):
+        "there is no such host; tls.py does it with another",
+    ("docs/tls.md", "sudo systemctl reload permit    # or: kill -HUP of the server's process"):
+        "it needs systemd; tls.py does what it does",
+    ("docs/backup.md", "permit server start --db-filename copy.db --fence-epoch 1"): "it does not end; backup.py "
+                                                                                     "runs it",
     ("docs/monitoring.md", "global:"): "monitoring.py gives it to promtool",
 }
 
@@ -305,14 +321,14 @@ def anchors_of(text):
 # Words in capitals that are no codes: environment variables, Temporal's names, columns, headings.
 NOT_CODES = re.compile(
     r"\w+_|(COMMAND|EVENT|TASK_QUEUE)_TYPE_\w+|HISTORY_EVENT_FILTER_TYPE_\w+"
-    r"|BAD_START_TIMER_ATTRIBUTES"
+    r"|BAD_START_TIMER_ATTRIBUTES|TOML_UNREACHABLE"
     r"|CONTINUED_AS_NEW|TIMED_OUT|LEASE_EXPIRED|HOLDER_CLOSED|FORCE_RELEASED|STARTS_WITH"
     r"|NO_COLOR|CLICOLOR_FORCE|TEMPORAL_ADDRESS|(STATE|CACHE|RUNTIME|CONFIGURATION|LOGS)_DIRECTORY"
-    r"|XDG_\w+_HOME|NOTIFY_SOCKET|WATCHDOG_(USEC|PID)|JOURNAL_STREAM"
+    r"|CREDENTIALS_DIRECTORY|XDG_\w+_HOME|NOTIFY_SOCKET|WATCHDOG_(USEC|PID)|JOURNAL_STREAM"
     r"|(CUDA|ROCR|HIP)_VISIBLE_DEVICES|CUDA_DEVICE_ORDER|PCI_BUS_ID|GPU_DEVICE_ORDINAL")
 VARIABLES = re.compile(r"PERMIT_(ADDRESS|API_KEY|API_KEY_FILE|COLOR|CONFIG_FILE|FENCE|HOLDER|ID"
                        r"|IDENTITY|LEASE_DEADLINE|LOG_FORMAT|LOG_LEVEL|MAX_HOLD_DEADLINE|NAMESPACE|OUTPUT|POOL|PROFILE|QUEUE"
-                       r"|RUN_ID|SLOT|SLOTS|TASK_QUEUE|TIME_FORMAT)")
+                       r"|RUN_ID|SLOT|SLOTS|TASK_QUEUE|TIME_FORMAT|TLS_(CA|CERT|KEY|SERVER_NAME))")
 STATUS_OF = {"invalid_argument": 400, "failed_precondition": 400, "out_of_range": 400,
              "unauthenticated": 401, "permission_denied": 403, "not_found": 404,
              "already_exists": 409, "aborted": 409, "resource_exhausted": 429, "canceled": 499,
@@ -320,7 +336,7 @@ STATUS_OF = {"invalid_argument": 400, "failed_precondition": 400, "out_of_range"
              "internal": 500, "data_loss": 500}
 CODE = r'"([A-Z][A-Z_]+)"'
 THROWN = re.compile(
-    r"(?:\b(invalid_argument|not_found|failed_precondition|resource_exhausted)\("
+    r"(?:\b(invalid_argument|not_found|failed_precondition|resource_exhausted|unauthenticated)\("
     r"|(?:Error|\brefuse)\(\s*(?:permit::)?ErrorCode::(\w+),"
     r"|(?:\brefuse\(\{?|Refusal\{|error_response\()(\d{3}),(?:\s*\d+,)?)"
     r'\s*(?:[^";]*\?\s*)?' + CODE + r"(?:\s*:\s*" + CODE + ")?")
@@ -343,8 +359,9 @@ def codes_in_sources():
         for helper, kind, status, first, second in THROWN.findall(text):
             for code in filter(None, (first, second)):
                 statuses = codes.setdefault(code, set())
-                # What server.cpp throws ends the start of the server; nobody gets it as an answer.
-                answers = file.is_relative_to(REPOSITORY / "orchestrator") and file.name != "server.cpp"
+                # What these throw ends the start of the server; nobody gets it as an answer.
+                answers = (file.is_relative_to(REPOSITORY / "orchestrator")
+                           and file.name not in ("server.cpp", "tls.cpp"))
                 if status or answers:
                     statuses.add(int(status) if status else special.get(code, STATUS_OF[helper or kind]))
         # Whatever else looks like one: better a word too many to sort out than a code too few.

@@ -129,7 +129,7 @@ def check_was_lost(server, client, workflow, last_heartbeat):
     lasted = seconds_of(held["deadline"]) - seconds_of(last_heartbeat)
     check(abs(lasted - LEASE) < 0.01, f"the lease ended {lasted} s after the last epoch")
     late = seconds_of(held["closedAt"]) - seconds_of(held["deadline"])
-    check(0 <= late < 1, f"ended {late} s after its deadline")
+    check(0 <= late < 4, f"ended {late} s after its deadline")  # the backstop would be 5 s late
 
 
 def eight_trainings_share_four_gpus():

@@ -88,7 +88,7 @@ def each_transition_has_one_line():
         client = server.client()
         client.set_pool("gpu", capacity=2, identity="ana", reason="two cards")
         first = client.acquire("gpu", "r1", holder="train-1", reason="bert")
-        second = client.acquire("gpu", "r2", holder="train-2", lease="0.3s")
+        second = client.acquire("gpu", "r2", holder="train-2", lease="1s")
         waiting = client.acquire("gpu", "r3", holder="train-3")  # when the second's lease is over
         client.renew(slot_of(first)["id"], first["token"])
         client.release(slot_of(first)["id"], first["token"])

@@ -187,7 +187,9 @@ def check_content(document, content, place):
 
 def check_operation(document, path, method, operation):
     place = f"{method} {path}"
-    check(not set(operation) - {"summary", "operationId", "tags", "parameters", "requestBody",
+    check(operation["x-role"] in ("open", "read", "worker", "admin"), place)
+    check(operation.get("security", []) == [], place)
+    check(not set(operation) - {"x-role", "security", "summary", "operationId", "tags", "parameters", "requestBody",
                                 "responses"}, place)
     check(operation["summary"] and not operation["summary"].endswith("."), place)
     tags = {tag["name"] for tag in document.document["tags"]}
@@ -231,7 +233,8 @@ def it_is_an_openapi_document():
     check(len(text) < 300_000, f"{len(text)} bytes")
     check(json.dumps(raw, separators=(",", ":"), ensure_ascii=False).encode() == text, "not compact")
     check(raw["openapi"] == "3.1.0", raw["openapi"])
-    check(set(raw) == {"openapi", "info", "servers", "tags", "paths", "components"}, set(raw))
+    check(set(raw) == {"openapi", "info", "servers", "security", "tags", "paths",
+                         "components"}, set(raw))
     check({"title", "version", "description"} == set(raw["info"]), raw["info"])
     document = Document(raw)
     ids = []

@@ -13,7 +13,7 @@ from support import BINARY, NAMESPACE, REPOSITORY, Server, check, directory, run
 TYPES = {".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8",
          ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml", ".png": "image/png",
          ".ico": "image/x-icon"}
-GUARDS = {
+GUARDS = {  # case 76 of abuse.py; the others are marked alike
     "Content-Security-Policy":
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
         "img-src 'self' data:; worker-src 'self'; base-uri 'none'; form-action 'none'; "
@@ -134,7 +134,7 @@ def a_directory_is_read_anew():
 
 def nothing_outside_of_the_directory_is_served():
     page = make_page(directory() / "outside")
-    outside = [
+    outside = [  # case 77
         "../outside.txt", "%2e%2e/outside.txt", "..%2foutside.txt", "%2e%2e%2foutside.txt",
         "..%5coutside.txt", "pages/../../outside.txt", "pages/..%2f..%2foutside.txt",
         "....//outside.txt", "./index.html", "%2e/index.html", "//etc/passwd", "%2fetc%2fpasswd",
@@ -182,7 +182,7 @@ def a_proxy_may_have_a_name_of_its_own():
                 check(not any(name.lower().startswith("access-control") for name in head), head)
         status, head, _ = get(client, pools, "OPTIONS", Origin="http://localhost:3000",
                               Access_Control_Request_Method="PUT")
-        check(status == 403, f"a preflight: {status} {head}")
+        check(status == 403, f"a preflight: {status} {head}")  # case 74
 
 
 def a_directory_that_is_none_is_refused():

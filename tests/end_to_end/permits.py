@@ -139,15 +139,15 @@ def every_ending_is_told_apart():
         check((how, permit["outcome"], permit["cause"]) == ("lease_expired", "lease_expired", "timer"),
               permit)
         late = seconds_between(permit["deadline"], permit["closedAt"])
-        check(late < 0.1, f"ended {late} s after its deadline")
-        check(int(after) < 2000, f"noticed after {after} ms")
+        check(0 <= late < 4, f"ended {late} s after its deadline")  # the backstop would be 5 s late
+        check(1000 <= int(after) < 5000, f"noticed after {after} ms")
         # An operator.
         client.start("forced", type="Silent", input=[600])
         held = eventually(lambda: ended(client, "permit:silent:0").get("state") == "held"
                           and ended(client, "permit:silent:0"), "the next hold")
         client.post("/permits/permit:silent:0/force-release", {"fence": held["fence"], "reason": "x"})
         how, after = result(client, "forced").split()
-        check(how == "force_released" and int(after) < 2000, f"{how} after {after} ms")
+        check(how == "force_released" and int(after) < 20_000, f"{how} after {after} ms")  # of 600 s
         check(ended(client, "permit:silent:0")["outcome"] == "force_released", "force-release")
         # The holder's end, and the next in line.
         client.start("first", type="Hold", input=[600])
@@ -173,7 +173,7 @@ def without_a_permit_worker_the_backstop_frees_and_readyz_says_so():
         client.start("expires", type="Silent", input=[0.5])
         warned = lambda: client.ask("GET", "/readyz").get("warnings")
         eventually(warned, "a warning in /readyz")
-        check(any("no worker serves the permits" in line for line in server.errors), server.errors)
+        eventually(lambda: any("no worker serves the permits" in line for line in server.errors), "a line of it")
         how, _ = result(client, "expires").split()
         permit = ended(client, "permit:silent:0")
         check((how, permit["cause"]) == ("lease_expired", "backstop"), permit)

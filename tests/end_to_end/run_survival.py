@@ -61,7 +61,7 @@ def a_killed_wrapper_takes_all_with_it():
         done = others.finish()
         took = time.monotonic() - began
         check((done.code, done.output) == (0, "looked\n"), (who, done))
-        check(took < 2, f"freed after {took} s, not at the lease's end")
+        check(took < 10, f"freed after {took} s, not at the lease's end")  # which is after 2 min
         ended = job.process.wait(timeout=10)
         check(ended == (-9 if who == "wrapper" else 125), (who, ended))
         job.finish()
@@ -145,9 +145,9 @@ def without_a_server_the_command_is_stopped_in_time():
     check("cannot reach" in done.errors and "the command goes on, and is stopped in" in done.errors,
           done)
     check(re.search("lease of permit:gpu:[01] ends soon, and the server does not answer; stopping "
-                    r"the command \(TERM, then KILL in (700|6\d\d)ms\)", done.errors), done)
+                    r"the command \(TERM, then KILL in [1-7]?\d?\dms\)", done.errors), done)
     # It gave the permit back for a while after the command had ended: look at the lines' times.
-    check(ended - killed < 4, f"{ended - killed} s")
+    check(ended - killed < 8, f"{ended - killed} s")
     check(granted <= killed, "times")
     done = defiant.finish()
     check(done.code == 0, done)
@@ -180,9 +180,9 @@ def a_machine_that_slept_past_the_deadline_stops_at_once():
         os.kill(pid, signal.SIGCONT)
     began = time.monotonic()
     done = job.finish()
-    check(time.monotonic() - began < 0.5, "at once")
+    check(time.monotonic() - began < 4, "at once")  # KILL would come 5 s after TERM
     check(done.code == 124, done)
-    check(re.search(r"lease of permit:slept:0 ended after 1(\.\d)?s; stopping the command \(KILL\)",
+    check(re.search(r"lease of permit:slept:0 ended after [1-9](\.\d)?s; stopping the command \(KILL\)",
                     done.errors), done)
 
 
@@ -225,6 +225,15 @@ class Terminal:
         return self.text
 
 
+    def expect_at_a_prompt(self, pattern, seconds=10):
+        """What a shell says before its next prompt, once it has learned of it."""
+        end = time.monotonic() + seconds
+        self.type("\n")
+        while not re.search(pattern, self.read_for(0.2)):
+            check(time.monotonic() < end, f"{pattern!r} is not in {self.text!r}")
+            os.write(self.master, b"\n")
+
+
 PERMIT = f"{BINARY} run -p tty"
 
 
@@ -252,11 +261,11 @@ def the_terminal_is_the_commands():
 def jobs_can_be_stopped_and_continued():
     CLIENT.set_pool("tty", capacity=1)
     with Terminal() as terminal:
-        terminal.type(PERMIT + " --lease 1s -- sh -c 'echo go; read a; echo \"<$a>\"; exit 6'\n")
+        terminal.type(PERMIT + " --lease 2s -- sh -c 'echo go; read a; echo \"<$a>\"; exit 6'\n")
         terminal.expect(r"\ngo\r\n")
         terminal.type("\x1a")
         terminal.expect(r"Stopped.*\r\n\$ $")
-        time.sleep(1.5)  # longer than the lease, which is renewed all the same
+        time.sleep(2.5)  # longer than the lease, which is renewed all the same
         terminal.type("fg\n")
         terminal.expect("permit run|run -p")
         terminal.type("again\n")
@@ -266,8 +275,7 @@ def jobs_can_be_stopped_and_continued():
         # In the background it runs until it wants to read.
         terminal.type(PERMIT + " -- sh -c 'echo go; read a; echo \"<$a>\"' &\n")
         terminal.expect(r"go\r\n")
-        terminal.type("\n")
-        terminal.expect("Stopped")
+        terminal.expect_at_a_prompt("Stopped")
         terminal.type("fg\n")
         terminal.expect(r"run -p")
         time.sleep(0.1)

@@ -81,7 +81,7 @@ class Server:
         self.log = []  # all lines of stderr
         self.errors = []  # those of them that no test brings about by what it asks for
         for line in self.process.stdout:
-            found = re.match(r"API\s+http://127\.0\.0\.1:(\d+)", line)
+            found = re.match(r"API\s+https?://127\.0\.0\.1:(\d+)", line)
             if found:
                 self.port = int(found[1])
                 break
@@ -119,7 +119,9 @@ class Server:
     def stop(self, seconds=10):
         """SIGTERM; returns the exit code."""
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(timeout=seconds)
+        code = self.process.wait(timeout=seconds)
+        self.reader.join(seconds)  # all that it wrote has been read
+        return code
 
 
 class Worker:
@@ -165,9 +167,10 @@ class Worker:
 class Client:
     """One keep-alive connection, made anew when it breaks. Not for several threads."""
 
-    def __init__(self, port, timeout=70):
+    def __init__(self, port, timeout=70, tls=None):
         self.port = port
         self.timeout = timeout
+        self.tls = tls  # an SSLContext; None: plain HTTP
         self.connection = None
 
     def close(self):
@@ -177,7 +180,10 @@ class Client:
 
     def raw(self, method, target, body=None, headers=None):
         """Any request: returns (status, headers, body bytes). Raises Unknown if no answer came."""
-        if self.connection is None:
+        if self.connection is None and self.tls:
+            self.connection = http.client.HTTPSConnection("127.0.0.1", self.port,
+                                                          timeout=self.timeout, context=self.tls)
+        elif self.connection is None:
             self.connection = http.client.HTTPConnection("127.0.0.1", self.port, self.timeout)
         if headers is None:
             headers = {"Content-Type": "application/json"} if body is not None else {}

@@ -70,7 +70,7 @@ def tells_at_once_and_only_what_is_new():
             new = take(client, "new")
             eventually(lambda: watch.changes("new") == ["acquired"], "the new hold")
             took = time.monotonic() - began
-            check(took < 2, f"a hold is told after {took:.2f} s")
+            check(took < 5, f"a hold is told after {took:.2f} s")
             give_back(client, old)
             give_back(client, new)
             eventually(lambda: watch.changes("new") == ["acquired", "released"], "its end")
