@@ -100,10 +100,13 @@ Waiter& Pools::acquire(Change& change, const AcquireRequest& request) {
   const std::int64_t id = waiter.id;
   tickets_[{pool.name, waiter.request_id}] = id;
   pool_of_waiter_[id] = pool.name;
-  save(change, pool, pool.line.insert(std::move(waiter)));
+  pool.line.insert(std::move(waiter));
   serve(change, pool);
   Waiter& made = *ticket(request.pool, request.request_id);
-  if (made.granted.empty()) note_conflict(pool.name);
+  if (made.granted.empty()) {  // a grant has written its ticket
+    save(change, pool, made);
+    note_conflict(pool.name);
+  }
   return made;
 }
 
