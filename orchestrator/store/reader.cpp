@@ -225,7 +225,7 @@ std::string_view narrowed_by(Narrowing narrowing) {
       return "INDEXED BY runs_parent WHERE parent_workflow_id IS NOT NULL AND ";
     case Narrowing::workflow_ids:
     case Narrowing::workflow_id:
-      return "INDEXED BY runs_workflow_id WHERE ";
+      return "INDEXED BY runs_workflow_id WHERE listed IS NOT NULL AND ";
     case Narrowing::run_ids:
     case Narrowing::run_id:
       return "INDEXED BY runs_run_id WHERE ";
@@ -233,9 +233,17 @@ std::string_view narrowed_by(Narrowing narrowing) {
   return "NOT INDEXED WHERE ";
 }
 
+// Permits that are not in the index of workflow ids yet: few, and the newest.
+constexpr std::string_view unlisted_runs =
+    "NOT INDEXED WHERE listed IS NULL AND number > (SELECT listed_run FROM server) AND ";
+
+bool lists_permits_late(Narrowing narrowing) {
+  return narrowing == Narrowing::workflow_id || narrowing == Narrowing::workflow_ids;
+}
+
 void add_runs(Query& query, const std::string& namespace_, const ListFilter& filter,
-              Narrowing narrowing, const KeyRange& range) {
-  query.add(" FROM runs ").add(narrowed_by(narrowing));
+              std::string_view access, const KeyRange& range) {
+  query.add(" FROM runs ").add(access);
   query.add("namespace = ?", namespace_);
   if (range.from > 0) query.add(" AND number >= ?", range.from);
   if (range.before < number_max) query.add(" AND number < ?", range.before);
@@ -249,7 +257,11 @@ Query list_runs_query(const std::string& namespace_, const ListFilter& filter, A
   const Narrowing narrowing = access == Access::index ? filter.narrowing : Narrowing::none;
   Query query;
   query.add("SELECT ").add(run_columns);
-  add_runs(query, namespace_, filter, narrowing, range);
+  add_runs(query, namespace_, filter, narrowed_by(narrowing), range);
+  if (lists_permits_late(narrowing)) {
+    query.add(" UNION ALL SELECT ").add(run_columns);
+    add_runs(query, namespace_, filter, unlisted_runs, range);
+  }
   query.add(" ORDER BY number DESC LIMIT ?", range.limit);
   return query;
 }
@@ -259,8 +271,16 @@ Query count_runs_query(const std::string& namespace_, const ListFilter& filter,
   // The index of workflow ids is the smallest thing that lists a whole namespace.
   const Narrowing narrowing = filter.where.empty() ? Narrowing::workflow_ids : filter.narrowing;
   Query query;
-  query.add("SELECT count(*)");
-  add_runs(query, namespace_, filter, narrowing, range);
+  if (!lists_permits_late(narrowing)) {
+    query.add("SELECT count(*)");
+    add_runs(query, namespace_, filter, narrowed_by(narrowing), range);
+    return query;
+  }
+  query.add("SELECT (SELECT count(*)");
+  add_runs(query, namespace_, filter, narrowed_by(narrowing), range);
+  query.add(") + (SELECT count(*)");
+  add_runs(query, namespace_, filter, unlisted_runs, range);
+  query.add(")");
   return query;
 }
 
@@ -279,14 +299,26 @@ void add_ids(Query& sql, const HoldQuery& query) {
   }
 }
 
-Query list_holds_query(const HoldQuery& query, Access access, const KeyRange& range) {
-  const bool by_run = access == Access::index && query.state == HoldState::held;
-  const bool by_slot = access == Access::index && !by_run && !query.pool.empty();
-  Query sql;
-  sql.add("SELECT ").add(hold_columns).add(" FROM holds ");
-  sql.add(by_slot ? "INDEXED BY holds_by_slot" : "NOT INDEXED");
-  sql.add(" WHERE fence < ?", range.before);
-  if (by_run) {
+// Where to look for holds.
+enum class HoldsOf { all, open_runs, slots, unlisted_slots };
+
+std::string_view narrowed_by(HoldsOf where) {
+  switch (where) {
+    case HoldsOf::all:
+    case HoldsOf::open_runs:
+      break;
+    case HoldsOf::slots:
+      return "INDEXED BY holds_by_slot WHERE listed IS NOT NULL AND ";
+    case HoldsOf::unlisted_slots:  // as unlisted_runs
+      return "NOT INDEXED WHERE listed IS NULL AND fence > (SELECT listed_fence FROM server) AND ";
+  }
+  return "NOT INDEXED WHERE ";
+}
+
+void add_holds(Query& sql, const HoldQuery& query, HoldsOf where, const KeyRange& range) {
+  sql.add("SELECT ").add(hold_columns).add(" FROM holds ").add(narrowed_by(where));
+  sql.add("fence < ?", range.before);
+  if (where == HoldsOf::open_runs) {
     sql.add(
         " AND fence IN (SELECT fence FROM runs INDEXED BY runs_open "
         "WHERE namespace = 'default' AND status = 1 AND pool IS NOT NULL");
@@ -301,6 +333,19 @@ Query list_holds_query(const HoldQuery& query, Access access, const KeyRange& ra
   }
   if (is_set(query.since)) {
     sql.add(" AND (closed_at IS NULL OR closed_at >= ?)", to_us(query.since));
+  }
+}
+
+Query list_holds_query(const HoldQuery& query, Access access, const KeyRange& range) {
+  Query sql;
+  if (access == Access::index && query.state == HoldState::held) {
+    add_holds(sql, query, HoldsOf::open_runs, range);
+  } else if (access == Access::index && !query.pool.empty()) {
+    add_holds(sql, query, HoldsOf::slots, range);
+    sql.add(" UNION ALL ");
+    add_holds(sql, query, HoldsOf::unlisted_slots, range);
+  } else {
+    add_holds(sql, query, HoldsOf::all, range);
   }
   sql.add(" ORDER BY fence DESC LIMIT ?", range.limit);
   return sql;

@@ -11,12 +11,39 @@ namespace permit::store {
 namespace {
 
 // As the schema has it: one text makes the table, old file or new.
-void add_api_keys(Database& database) {
+void add_table(Database& database, std::string_view name) {
   const std::string_view schema = schema_sql;
-  const std::size_t begin = schema.find("CREATE TABLE api_keys");
+  const std::size_t begin = schema.find("CREATE TABLE " + std::string(name));
   ENSURE(begin != std::string_view::npos);
   const std::size_t end = schema.find(") STRICT;", begin) + std::string_view(") STRICT;").size();
   database.execute(std::string(schema.substr(begin, end - begin)).c_str());
+}
+
+void order_history_by_place(Database& database) {
+  database.execute("ALTER TABLE history RENAME TO history_before");
+  add_table(database, "history");
+  database.execute(
+      "INSERT INTO history (place, commit_seq, events) "
+      "SELECT run << 20 | first_event_id, commit_seq, events FROM history_before "
+      "ORDER BY run, first_event_id;"
+      "DROP TABLE history_before");
+}
+
+// All that there is, is listed.
+void list_late(Database& database) {
+  database.execute(
+      "ALTER TABLE server ADD COLUMN listed_run INTEGER NOT NULL DEFAULT 0;"
+      "ALTER TABLE server ADD COLUMN listed_fence INTEGER NOT NULL DEFAULT 0;"
+      "ALTER TABLE runs ADD COLUMN listed INTEGER;"
+      "ALTER TABLE holds ADD COLUMN listed INTEGER;"
+      "UPDATE server SET listed_run = run, listed_fence = fence;"
+      "UPDATE runs SET listed = 1;"
+      "UPDATE holds SET listed = 1;"
+      "DROP INDEX runs_workflow_id;"
+      "CREATE INDEX runs_workflow_id ON runs (namespace, workflow_id, number) "
+      "WHERE listed IS NOT NULL;"
+      "DROP INDEX holds_by_slot;"
+      "CREATE INDEX holds_by_slot ON holds (pool, slot, fence) WHERE listed IS NOT NULL");
 }
 
 void change_from(Database& database, int version) {
@@ -24,8 +51,12 @@ void change_from(Database& database, int version) {
     database.execute("ALTER TABLE holds ADD COLUMN requested_at INTEGER");
     database.execute("ALTER TABLE holds ADD COLUMN late_release_at INTEGER");
   }
-  if (version < 3) add_api_keys(database);
+  if (version < 3) add_table(database, "api_keys");
   if (version < 4) database.execute("DROP INDEX IF EXISTS runs_permits_open");
+  if (version < 5) {
+    order_history_by_place(database);
+    list_late(database);
+  }
 }
 
 }  // namespace

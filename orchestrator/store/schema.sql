@@ -1,4 +1,4 @@
--- Permit's database, version 4 (schema.cpp brings older ones to it). Its pages have checksums since
+-- Permit's database, version 5 (schema.cpp brings older ones to it). Its pages have checksums since
 -- version 3: page_guard.h. Times are microseconds since 1970 (UTC); absent is NULL.
 -- History is the truth: a run's row repeats only what lists, uniqueness and timers need, and holds
 -- what is not history (`volatile`). core/invariants checks that the two agree.
@@ -11,9 +11,12 @@ CREATE TABLE server (
   fence INTEGER NOT NULL,       -- the last one granted; (fence epoch << 40) + count
   arrival INTEGER NOT NULL,     -- the last place given in any line
   run INTEGER NOT NULL,         -- the last run number given
-  time_max INTEGER NOT NULL     -- the latest time a commit was made at
+  time_max INTEGER NOT NULL,    -- the latest time a commit was made at
+  listed_run INTEGER NOT NULL DEFAULT 0,   -- up to which run and fence all are `listed`
+  listed_fence INTEGER NOT NULL DEFAULT 0
 ) STRICT;
-INSERT INTO server VALUES (1, 0, 0, 0, 0, 0, 0);
+INSERT INTO server (id, epoch, commit_seq, fence, arrival, run, time_max)
+VALUES (1, 0, 0, 0, 0, 0, 0);
 
 CREATE TABLE runs (
   number INTEGER PRIMARY KEY,   -- by creation, never used twice
@@ -37,28 +40,34 @@ CREATE TABLE runs (
   fence INTEGER,
   deadline INTEGER,
   outcome INTEGER,              -- Outcome, once closed
-  cause TEXT
+  cause TEXT,
+  listed INTEGER                -- 1: runs_workflow_id has it; absent: a permit that it will have
 ) STRICT;
 
 -- The lock: a second open run of an id cannot be written. Who holds what is in it, too: the ids of
 -- permits are those from `permit:` to `permit;`.
 CREATE UNIQUE INDEX runs_open ON runs (namespace, workflow_id) WHERE status = 1;
 CREATE UNIQUE INDEX runs_run_id ON runs (run_id);
-CREATE INDEX runs_workflow_id ON runs (namespace, workflow_id, number);
+-- Permits come into this index, as holds into theirs, some hundreds at once: one at a time, each would
+-- write a page of its own to the log, since each slot has its place in the index. Who reads it looks
+-- through the few that are not listed, too.
+CREATE INDEX runs_workflow_id ON runs (namespace, workflow_id, number) WHERE listed IS NOT NULL;
 CREATE INDEX runs_parent ON runs (namespace, parent_workflow_id, number)
   WHERE parent_workflow_id IS NOT NULL;
 CREATE INDEX runs_due ON runs (next_due, number) WHERE next_due IS NOT NULL;
 CREATE INDEX runs_offered ON runs (number) WHERE offered_on IS NOT NULL;
 CREATE INDEX runs_closed ON runs (close_time) WHERE close_time IS NOT NULL;
 
--- What one transaction appended to one run: event objects in JSON, separated by commas.
+-- What one transaction appended to one run: event objects in JSON, separated by commas. By rowid,
+-- since these rows are long: of a tree that is WITHOUT ROWID, four fill a page, and each page that
+-- leads to others has as few.
 CREATE TABLE history (
-  run INTEGER NOT NULL,
-  first_event_id INTEGER NOT NULL,
+  place INTEGER PRIMARY KEY,    -- run << 20 | first_event_id
   commit_seq INTEGER NOT NULL,
   events TEXT NOT NULL,
-  PRIMARY KEY (run, first_event_id)
-) STRICT, WITHOUT ROWID;
+  run INTEGER AS (place >> 20),
+  first_event_id INTEGER AS (place & 1048575)
+) STRICT;
 
 -- The current attempt of each pending activity: core::ActivityAttempt as JSON.
 CREATE TABLE activities (
@@ -97,9 +106,10 @@ CREATE TABLE holds (
   outcome INTEGER,
   cause TEXT,
   requested_at INTEGER,         -- when its holder joined the line; absent: granted at once
-  late_release_at INTEGER       -- when its holder gave back what it had lost before
+  late_release_at INTEGER,      -- when its holder gave back what it had lost before
+  listed INTEGER                -- 1: holds_by_slot has it; absent: it will
 ) STRICT;
-CREATE INDEX holds_by_slot ON holds (pool, slot, fence);
+CREATE INDEX holds_by_slot ON holds (pool, slot, fence) WHERE listed IS NOT NULL;
 
 -- And counts that are never forgotten. `grants` has outcome 0.
 CREATE TABLE hold_counts (

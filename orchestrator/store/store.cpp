@@ -2,6 +2,7 @@
 
 #include <sqlite3.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "orchestrator/protocol/ensure.h"
@@ -24,44 +25,21 @@ std::optional<std::int64_t> ended_outcome(const RunRow& row) {
   return static_cast<std::int64_t>(row.outcome);
 }
 
+// Where in the table of histories a run's begins: before its first event.
+constexpr std::int64_t places_of_a_run = std::int64_t{1} << 20;
+std::int64_t first_place(RunNumber run) { return run.value * places_of_a_run; }
+std::int64_t end_of_places(RunNumber run) { return first_place(run) + places_of_a_run; }
+
+std::int64_t place_of(RunNumber run, std::int64_t event_id) {
+  ENSURE(event_id > 0 && event_id < places_of_a_run);
+  return first_place(run) + event_id;
+}
+
 // 0 if there is none.
 std::int64_t file_bytes(const std::string& path) {
   std::error_code missing;
   const auto bytes = std::filesystem::file_size(path, missing);
   return missing ? 0 : static_cast<std::int64_t>(bytes);
-}
-
-// Since this version a file's pages have checksums.
-constexpr int sealed_version = 3;
-
-constexpr const char* no_counters = "the database has no row in its table \"server\"";
-
-std::int64_t last_commit(Database& database) {
-  Statement last(database, "SELECT commit_seq FROM server");
-  auto row = last.bind();
-  if (!row.step()) throw StartRefused(no_counters);
-  return row.i64(0);
-}
-
-std::string lost_commits(const std::string& file, std::int64_t found, std::int64_t acknowledged,
-                         int version) {
-  return file + (version == 0 ? " is empty" : " ends with commit " + std::to_string(found)) +
-         ", but commit " + std::to_string(acknowledged) +
-         " was acknowledged: the file or its log has lost its end, or an older copy has taken its "
-         "place. For a copy, start with --fence-epoch N, so that what it grants is above what was "
-         "granted since; N is above the epoch that `permit server status` showed (" +
-         file + ".commit remembers the commit)";
-}
-
-std::string epoch_refusal(const std::string& file, std::int64_t asked, std::int64_t current) {
-  if (asked > fence_epoch_max) {
-    return "--fence-epoch: at most " + std::to_string(fence_epoch_max);
-  }
-  return "--fence-epoch " + std::to_string(asked) + " is not above that of " +
-         (file.empty() ? "the database" : file) + ", which is " + std::to_string(current) +
-         ": the next free one is " + std::to_string(current + 1) +
-         ". It is given once, at the first start of a copy; to go on with the same database, start "
-         "without it";
 }
 
 Database::Options with_version(Database::Options options) {
@@ -86,34 +64,38 @@ struct Store::Statements {
   Database& database;
 
   Statement counters{database,
-                     "SELECT epoch, commit_seq, fence, arrival, run, time_max FROM server"};
+                     "SELECT epoch, commit_seq, fence, arrival, run, time_max, listed_run, "
+                     "listed_fence FROM server"};
   Statement put_counters{database,
                          "UPDATE server SET commit_seq = ?, fence = ?, arrival = ?, run = ?, "
-                         "time_max = ? WHERE epoch = ?"};
+                         "time_max = ?, listed_run = ?, listed_fence = ? WHERE epoch = ?"};
 
   Statement run{database, "SELECT " RUN_COLUMNS " FROM runs WHERE number = ?"};
   Statement history{database,
-                    "SELECT first_event_id, events FROM history WHERE run = ? "
-                    "ORDER BY first_event_id"};
-  Statement history_part{
-      database,
-      "SELECT first_event_id, events FROM history "
-      "WHERE run = ?1 AND first_event_id >= coalesce((SELECT max(first_event_id) "
-      "FROM history WHERE run = ?1 AND first_event_id <= ?2), 0) "
-      "AND first_event_id < ?3 "
-      "ORDER BY first_event_id"};
+                    "SELECT first_event_id, events FROM history "
+                    "WHERE place > ? AND place < ? ORDER BY place"};
+  Statement history_part{database,
+                         "SELECT first_event_id, events FROM history "
+                         "WHERE place >= coalesce((SELECT max(place) FROM history "
+                         "WHERE place > ?1 AND place <= ?2), ?1) "
+                         "AND place < ?3 "
+                         "ORDER BY place"};
   Statement activities{database,
                        "SELECT scheduled_event_id, offered_on, attempt FROM activities "
                        "WHERE run = ?"};
   Statement open_run{database,
                      "SELECT number FROM runs "
                      "WHERE namespace = ? AND workflow_id = ? AND status = 1"};
-  Statement latest_run{database,
-                       "SELECT number FROM runs INDEXED BY runs_workflow_id "
-                       "WHERE namespace = ? AND workflow_id = ? ORDER BY number DESC LIMIT 1"};
   Statement recent_runs{database,
                         "SELECT number FROM runs INDEXED BY runs_workflow_id "
-                        "WHERE namespace = ? AND workflow_id = ? ORDER BY number DESC LIMIT ?"};
+                        "WHERE listed IS NOT NULL AND namespace = ? AND workflow_id = ? "
+                        "ORDER BY number DESC LIMIT ?"};
+  Statement unlisted_runs{database,
+                          "SELECT number FROM runs NOT INDEXED "
+                          "WHERE listed IS NULL AND number > ? AND namespace = ? "
+                          "AND workflow_id = ? ORDER BY number DESC LIMIT ?"};
+  Statement list_runs{database, "UPDATE runs SET listed = 1 WHERE listed IS NULL AND number > ?"};
+  Statement list_holds{database, "UPDATE holds SET listed = 1 WHERE listed IS NULL AND fence > ?"};
   Statement late_release_of{database, "SELECT late_release_at FROM holds WHERE fence = ?"};
   Statement note_late_release{database,
                               "UPDATE holds SET late_release_at = ? "
@@ -155,8 +137,8 @@ struct Store::Statements {
                             "GROUP BY pool, outcome, cause ORDER BY pool, outcome, cause"};
 
   Statement insert_run{database, "INSERT INTO runs (" RUN_COLUMNS
-                                 ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
-                                 "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"};
+                                 ", listed) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
+                                 "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"};
   // SQLite rewrites the index entries of every column that is set, even to what it was: while a run
   // is open, what only its close changes is left alone.
   Statement update_run{database,
@@ -166,9 +148,8 @@ struct Store::Statements {
                       "UPDATE runs SET status = ?, close_time = ?, next_event_id = ?, "
                       "history_bytes = ?, next_due = ?, offered_on = ?, volatile = ?, "
                       "deadline = ?, outcome = ?, cause = ? WHERE number = ?"};
-  Statement append_history{
-      database,
-      "INSERT INTO history (run, first_event_id, commit_seq, events) VALUES (?, ?, ?, ?)"};
+  Statement append_history{database,
+                           "INSERT INTO history (place, commit_seq, events) VALUES (?, ?, ?)"};
   Statement put_activity{database, "INSERT OR REPLACE INTO activities VALUES (?, ?, ?, ?)"};
   Statement delete_activity{database,
                             "DELETE FROM activities WHERE run = ? AND scheduled_event_id = ?"};
@@ -189,10 +170,12 @@ struct Store::Statements {
                           "SELECT number FROM runs WHERE close_time IS NOT NULL "
                           "AND close_time < ? ORDER BY close_time LIMIT ?"};
   Statement delete_run{database, "DELETE FROM runs WHERE number = ? AND status <> 1"};
-  Statement delete_history{database, "DELETE FROM history WHERE run = ?"};
+  Statement delete_history{database, "DELETE FROM history WHERE place > ? AND place < ?"};
   Statement trim_holds{database,
-                       "DELETE FROM holds WHERE pool = ?1 AND slot = ?2 AND outcome IS NOT NULL "
-                       "AND fence <= (SELECT fence FROM holds WHERE pool = ?1 AND slot = ?2 "
+                       "DELETE FROM holds INDEXED BY holds_by_slot WHERE listed IS NOT NULL "
+                       "AND pool = ?1 AND slot = ?2 AND outcome IS NOT NULL "
+                       "AND fence <= (SELECT fence FROM holds INDEXED BY holds_by_slot "
+                       "WHERE listed IS NOT NULL AND pool = ?1 AND slot = ?2 "
                        "ORDER BY fence DESC LIMIT 1 OFFSET ?3)"};
 };
 
@@ -218,47 +201,11 @@ Store::Store(Database::Options options, const Opening& opening)
 
 Store::~Store() = default;
 
-// Before anything is written: whether this is the database that it should be, and whole.
-void Store::examine(const Opening& opening) {
-  const int version = database_.user_version();
-  if (looks_only_ && version != schema_version) {
-    throw StartRefused(file_ + " has schema version " + std::to_string(version) + ", not " +
-                       std::to_string(schema_version) + ": a server's start brings it there");
-  }
-  if (!file_.empty() && version >= sealed_version) database_.require_sealed();
-  const auto acknowledged = mark_ ? mark_->read() : std::nullopt;
-  if (acknowledged && !opening.fence_epoch) {
-    const std::int64_t found = version == 0 ? 0 : last_commit(database_);
-    if (found < *acknowledged)
-      throw StartRefused(lost_commits(file_, found, *acknowledged, version));
-  }
-  if (opening.page_check_max.count() == 0) return;
-  const auto end = std::chrono::steady_clock::now() + opening.page_check_max;
-  const auto judge = version == schema_version ? opening.judge : [] {};
-  const PageGuard::Scan scan =
-      database_.check_pages([end] { return std::chrono::steady_clock::now() >= end; }, judge);
-  has_all_seals_ = scan.complete;
-}
-
-void Store::take_ownership(const Opening& opening) {
-  load_counters();
-  std::int64_t fence = counters_.fence;
-  if (opening.fence_epoch) {
-    if (*opening.fence_epoch <= fence_epoch() || *opening.fence_epoch > fence_epoch_max) {
-      throw StartRefused(epoch_refusal(file_, *opening.fence_epoch, fence_epoch()));
-    }
-    fence = *opening.fence_epoch << fence_epoch_shift;
-  }
-  Statement own(database_, "UPDATE server SET epoch = epoch + 1, fence = ?");
-  Transaction transaction(database_);
-  own.run(fence);
-  transaction.commit();
-}
-
 void Store::load_counters() {
   auto row = sql_->counters.bind();
   if (!row.step()) throw StartRefused(file_ + ": " + no_counters);
-  counters_ = {row.i64(0), row.i64(1), row.i64(2), row.i64(3), row.i64(4), from_us(row.i64(5))};
+  counters_ = {row.i64(0), row.i64(1),          row.i64(2), row.i64(3),
+               row.i64(4), from_us(row.i64(5)), row.i64(6), row.i64(7)};
   committed_ = counters_;
 }
 
@@ -299,12 +246,17 @@ std::optional<RunRow> Store::run(RunNumber number) {
 }
 
 std::vector<HistoryBatch> Store::history(RunNumber number) {
-  return read_history(sql_->history.bind(number.value), number);
+  return read_history(sql_->history.bind(first_place(number), end_of_places(number)), number);
 }
 
 std::vector<HistoryBatch> Store::history(RunNumber number, std::int64_t from_event_id,
                                          std::int64_t to_event_id) {
-  return read_history(sql_->history_part.bind(number.value, from_event_id, to_event_id), number);
+  const auto place = [number](std::int64_t event_id) {
+    return first_place(number) + std::clamp(event_id, std::int64_t{0}, places_of_a_run);
+  };
+  return read_history(
+      sql_->history_part.bind(first_place(number), place(from_event_id), place(to_event_id)),
+      number);
 }
 
 std::vector<HistoryBatch> Store::read_history(Statement::Cursor rows, RunNumber number) {
@@ -335,9 +287,9 @@ std::optional<RunNumber> Store::open_run(const std::string& namespace_, const Wo
 }
 
 std::optional<RunNumber> Store::latest_run(const std::string& namespace_, const WorkflowId& id) {
-  auto row = sql_->latest_run.bind(namespace_, id.value);
-  if (!row.step()) return std::nullopt;
-  return RunNumber{row.i64(0)};
+  const std::vector<RunNumber> runs = recent_runs(namespace_, id, 1);
+  if (runs.empty()) return std::nullopt;
+  return runs.front();
 }
 
 std::optional<RunNumber> Store::run_by_id(const RunId& run_id) {
@@ -349,7 +301,16 @@ std::optional<RunNumber> Store::run_by_id(const RunId& run_id) {
 std::vector<RunNumber> Store::recent_runs(const std::string& namespace_, const WorkflowId& id,
                                           int count_max) {
   std::vector<RunNumber> runs;
-  for (auto row = sql_->recent_runs.bind(namespace_, id.value, count_max); row.step();) {
+  const bool may_be_unlisted = id.value.starts_with("permit:");
+  if (may_be_unlisted && counters_.listed_fence < counters_.fence) {
+    for (auto row = sql_->unlisted_runs.bind(counters_.listed_run, namespace_, id.value, count_max);
+         row.step();) {
+      runs.push_back(RunNumber{row.i64(0)});
+    }
+  }
+  const auto missing = static_cast<std::int64_t>(count_max) - std::ssize(runs);
+  if (missing <= 0) return runs;
+  for (auto row = sql_->recent_runs.bind(namespace_, id.value, missing); row.step();) {
     runs.push_back(RunNumber{row.i64(0)});
   }
   return runs;
@@ -481,7 +442,7 @@ void Store::insert_run(const RunRow& row) {
       row.offered_on, row.volatile_json, permit ? Text(permit->pool.value) : Text(),
       permit ? Text(permit->slot.value) : Text(), permit ? Number(permit->fence.value) : Number(),
       permit ? Number(to_us(permit->deadline)) : Number(), ended_outcome(row),
-      ended_outcome(row) ? Text(row.cause) : Text());
+      ended_outcome(row) ? Text(row.cause) : Text(), permit ? Number() : Number(1));
 }
 
 void Store::update_run(const RunRow& row) {
@@ -504,7 +465,8 @@ void Store::update_run(const RunRow& row) {
 }
 
 void Store::append_history(RunNumber run, const HistoryBatch& batch) {
-  sql_->append_history.run(run.value, batch.first_event_id, counters_.commit_seq + 1, batch.events);
+  sql_->append_history.run(place_of(run, batch.first_event_id), counters_.commit_seq + 1,
+                           batch.events);
 }
 
 void Store::put_activity(RunNumber run, const ActivityRow& row) {
@@ -547,13 +509,34 @@ void Store::close_hold(const PermitGrant& grant, Time closed_at, Outcome outcome
   sql_->count_hold.run(grant.pool.value, grant.slot.value, static_cast<int>(outcome), cause);
 }
 
+void Store::put_on_lists() {
+  sql_->list_runs.run(counters_.listed_run);
+  sql_->list_holds.run(counters_.listed_fence);
+}
+
+// Many at once, so that a page of an index is written for many of them. Whoever reads the indexes
+// looks through the rest, so that is kept short, in permits and in runs of all kinds.
+void Store::list_permits() {
+  constexpr std::int64_t late_max = 500;
+  constexpr std::int64_t runs_between_max = 5'000;
+  const bool has_late = counters_.listed_fence < counters_.fence;
+  if (has_late && counters_.fence - counters_.listed_fence < late_max &&
+      counters_.run - counters_.listed_run < runs_between_max) {
+    return;
+  }
+  if (has_late) put_on_lists();
+  counters_.listed_run = counters_.run;
+  counters_.listed_fence = counters_.fence;
+}
+
 void Store::commit(Time now) {
   ENSURE(batch_);
+  list_permits();
   ++counters_.commit_seq;
   counters_.time_max = std::max(counters_.time_max, now);
-  const std::int64_t owned =
-      sql_->put_counters.run(counters_.commit_seq, counters_.fence, counters_.arrival,
-                             counters_.run, to_us(counters_.time_max), counters_.epoch);
+  const std::int64_t owned = sql_->put_counters.run(
+      counters_.commit_seq, counters_.fence, counters_.arrival, counters_.run,
+      to_us(counters_.time_max), counters_.listed_run, counters_.listed_fence, counters_.epoch);
   if (owned != 1) throw OwnershipLost("another server has taken this database");
   batch_->commit();
   batch_.reset();
@@ -586,7 +569,7 @@ std::vector<RunNumber> Store::delete_closed_before(Time before, int count_max) {
   }
   for (const RunNumber run : runs) {
     ENSURE(sql_->delete_run.run(run.value) == 1);
-    sql_->delete_history.run(run.value);
+    sql_->delete_history.run(first_place(run), end_of_places(run));
   }
   return runs;
 }

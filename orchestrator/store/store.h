@@ -105,6 +105,8 @@ struct Counters {
   std::int64_t arrival = 0;
   std::int64_t run = 0;
   Time time_max{};
+  std::int64_t listed_run = 0;
+  std::int64_t listed_fence = 0;
 };
 
 class Store {
@@ -198,9 +200,14 @@ class Store {
  private:
   struct Statements;
 
+  // In store_opening.cpp.
+  static std::int64_t last_commit(Database& database);
   void examine(const Opening& opening);
   void take_ownership(const Opening& opening);
   void load_counters();
+  static constexpr const char* no_counters = "the database has no row in its table \"server\"";
+  void put_on_lists();
+  void list_permits();
   RunRow read_run(Statement::Cursor& row);
   std::vector<HistoryBatch> read_history(Statement::Cursor rows, RunNumber number);
 

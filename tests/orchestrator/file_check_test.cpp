@@ -94,7 +94,7 @@ TEST_CASE("each kind of fault is found, with its row") {
        "runs | run 1 |"},
       {"UPDATE history SET commit_seq = 0 WHERE run = 1 AND first_event_id > 1",
        "history | run 1, event"},
-      {"INSERT INTO history VALUES (99, 1, 1, '')", "events of a run that there is not"},
+      {"INSERT INTO history VALUES (99 << 20 | 1, 1, '')", "events of a run that there is not"},
       {"DELETE FROM runs WHERE workflow_id = 'e'", "its child e"},
       {"DELETE FROM activities", "activities | run 3 |"},
       {"INSERT INTO activities VALUES (4, 5, NULL, '{}')", "an activity of a run that is not open"},
@@ -178,7 +178,7 @@ TEST_CASE("of many faults the first are kept and all are counted") {
   const CrashVfs vfs(something_of_everything());
   {
     store::Database database(on(vfs));
-    store::Statement orphan(database, "INSERT INTO history VALUES (?, 1, 1, '')");
+    store::Statement orphan(database, "INSERT INTO history VALUES (? << 20 | 1, 1, '')");
     for (int run = 1000; run < 1250; ++run) orphan.run(run);
   }
   const FileReport report = report_on(vfs);

@@ -28,16 +28,14 @@ EXCLUSION = [
     ]),
     (3, "ids are compared without regard to case", 1, [
         (STORE + "store.cpp",
-         '"WHERE namespace = ? AND workflow_id = ? ORDER BY number DESC LIMIT 1"};\n'
-         "  Statement recent_runs{",
-         '"WHERE namespace = ? AND workflow_id = ? ORDER BY number DESC LIMIT 1"};\n'
-         "  Statement latest_run_nocase{database,\n"
-         '                       "SELECT number FROM runs WHERE namespace = ? AND workflow_id = ? "\n'
-         '                       "COLLATE NOCASE ORDER BY number DESC LIMIT 1"};\n'
-         "  Statement recent_runs{"),
-        (STORE + "store.cpp", "  auto row = sql_->latest_run.bind(namespace_, id.value);\n",
-         "  auto row = (PLANTED(3) ? sql_->latest_run_nocase : sql_->latest_run)"
-         ".bind(namespace_, id.value);\n"),
+         "  const std::vector<RunNumber> runs = recent_runs(namespace_, id, 1);\n",
+         "  if (PLANTED(3)) {\n"
+         "    Statement nocase(database_, \"SELECT number FROM runs WHERE namespace = ? AND \"\n"
+         "                     \"workflow_id = ? COLLATE NOCASE ORDER BY number DESC LIMIT 1\");\n"
+         "    auto row = nocase.bind(namespace_, id.value);\n"
+         "    if (!row.step()) return std::nullopt;\n"
+         "    return RunNumber{row.i64(0)};\n  }\n"
+         "  const std::vector<RunNumber> runs = recent_runs(namespace_, id, 1);\n"),
     ]),
     (4, "a refused request's runs stay in memory as it left them", 1, [
         (SERVICE + "change.cpp",
@@ -101,18 +99,18 @@ EXCLUSION = [
 
 FENCE = [
     (11, "the fence counter is not written", 2, [
-        (STORE + "store.cpp", "  const std::int64_t owned =\n      sql_->put_counters.run("
-         "counters_.commit_seq, counters_.fence,",
+        (STORE + "store.cpp", "  const std::int64_t owned = sql_->put_counters.run(\n"
+         "      counters_.commit_seq, counters_.fence,",
          "  std::int64_t fence = counters_.fence;\n"
          "  if (PLANTED(11)) fence = 0;\n"
          "  if (PLANTED(12)) fence = committed_.fence;\n"
-         "  const std::int64_t owned =\n      sql_->put_counters.run("
-         "counters_.commit_seq, fence,"),
+         "  const std::int64_t owned = sql_->put_counters.run(\n"
+         "      counters_.commit_seq, fence,"),
     ]),
     (12, "the fence counter is written with the next commit", 2, []),  # with 11
     (13, "retention sets the fence counter back", 1, [
-        (STORE + "store.cpp", "    sql_->delete_history.run(run.value);\n",
-         "    sql_->delete_history.run(run.value);\n"
+        (STORE + "store.cpp", "    sql_->delete_history.run(first_place(run), end_of_places(run));\n",
+         "    sql_->delete_history.run(first_place(run), end_of_places(run));\n"
          "    if (PLANTED(13)) counters_.fence = 0;\n"),
     ]),
     # A retried start is answered as before, without a grant. So: the same fence for the next start

@@ -13,101 +13,15 @@
 
 #include "orchestrator/protocol/json.h"
 #include "orchestrator/store/store.h"
+#include "tests/store/rows.h"
 #include "tests/support/crash_vfs.h"
+#include "tests/support/schema_4.h"
 
 namespace permit::store {
 namespace {
 
 using test::CrashVfs;
-
-const Time noon{Duration(1'785'585'600'000'000)};  // 2026-08-01T12:00:00Z
-
-Database::Options in_memory() {
-  Database::Options options;
-  options.mode = Database::Mode::in_memory;
-  return options;
-}
-
-Database::Options on(const CrashVfs& vfs) {
-  Database::Options options;
-  options.path = "/permit.db";
-  options.vfs = vfs.name();
-  return options;
-}
-
-// Writes rows as the service would, a commit each; the n-th run starts n seconds past noon.
-class Rows {
- public:
-  explicit Rows(Database::Options options = in_memory()) : store_(std::move(options)) {}
-
-  Store& store() { return store_; }
-  Database& database() { return store_.database(); }
-
-  RunRow run(const std::string& workflow_id) {
-    RunRow row;
-    row.number = store_.next_run_number();
-    row.namespace_ = "default";
-    row.workflow_id = WorkflowId(workflow_id);
-    row.run_id = RunId("run-" + std::to_string(row.number.value));
-    row.workflow_type = "train";
-    row.task_queue = "gpu";
-    row.start_time = noon + std::chrono::seconds(row.number.value);
-    row.next_event_id = 4;
-    row.history_bytes = 300;
-    row.volatile_json = "{}";
-    return row;
-  }
-
-  void insert(const RunRow& row) {
-    store_.begin();
-    store_.insert_run(row);
-    store_.commit(row.start_time);
-  }
-  RunRow add(const std::string& workflow_id) {
-    const RunRow row = run(workflow_id);
-    insert(row);
-    return row;
-  }
-  RunRow add_closed(const std::string& workflow_id, WorkflowExecutionStatus status) {
-    RunRow row = run(workflow_id);
-    row.status = status;
-    row.close_time = row.start_time + std::chrono::seconds(10);
-    insert(row);
-    return row;
-  }
-
-  RunRow grant(const std::string& pool, const std::string& slot) {
-    RunRow row = run("permit:" + pool + ":" + slot);
-    row.permit = PermitGrant{PoolName(pool), SlotName(slot), Fence{100 + row.number.value},
-                             row.start_time + std::chrono::minutes(10)};
-    insert(row);
-    HoldRow hold;
-    hold.grant = *row.permit;
-    hold.run = row.number;
-    hold.run_id = row.run_id;
-    hold.holder = "trainer";
-    hold.holder_run_id = RunId("trainer-run");
-    hold.reason = "epoch 1";
-    hold.granted_at = row.start_time;
-    store_.begin();
-    store_.open_hold(hold);
-    store_.commit(row.start_time);
-    return row;
-  }
-  void close(RunRow row, Outcome outcome, const std::string& cause = "") {
-    row.status = WorkflowExecutionStatus::completed;
-    row.close_time = row.start_time + std::chrono::seconds(30);
-    row.outcome = outcome;
-    row.cause = cause;
-    store_.begin();
-    store_.update_run(row);
-    store_.close_hold(*row.permit, row.close_time, outcome, cause);
-    store_.commit(row.close_time);
-  }
-
- private:
-  Store store_;
-};
+using namespace test_rows;
 
 std::string refusal(const std::function<void()>& call) {
   try {
@@ -118,21 +32,6 @@ std::string refusal(const std::function<void()>& call) {
     CHECK(error.code() == (is_bound ? ErrorCode::resource_exhausted : ErrorCode::invalid_argument));
     return error.reason();
   }
-}
-
-// The workflow ids of a whole list, page by page.
-std::vector<std::string> list_ids(Reader& reader, const std::string& query,
-                                  std::int64_t page_size = 0) {
-  const ListFilter filter = parse_list_filter(query);
-  std::vector<std::string> ids;
-  Bytes token;
-  do {
-    const ListPage page = reader.list_runs("default", filter, page_size, token);
-    for (const auto& run : page.executions) ids.push_back(run.execution.workflow_id.value);
-    token = page.next_page_token;
-  } while (!token.value.empty());
-  CHECK(reader.count_runs("default", filter) == std::ssize(ids));
-  return ids;
 }
 
 using Ids = std::vector<std::string>;
@@ -584,6 +483,7 @@ TEST_CASE("a file of the first schema is brought to the current one, and its hol
   }
   {
     Database database(on(vfs));
+    database.execute(test::back_to_schema_4);
     database.execute("ALTER TABLE holds DROP COLUMN requested_at");
     database.execute("ALTER TABLE holds DROP COLUMN late_release_at; DROP TABLE api_keys");
     database.set_user_version(1);

@@ -8,6 +8,7 @@
 #include "orchestrator/store/store.h"
 #include "tests/support/crash_vfs.h"
 #include "tests/support/plain_sqlite.h"
+#include "tests/support/schema_4.h"
 
 namespace permit::store {
 namespace {
@@ -160,10 +161,12 @@ TEST_CASE("a file that has no room for seals is taken for one only if its versio
   CrashVfs old(unsealed);
   {
     Database database(on(old));
+    database.execute(test::back_to_schema_4);
     database.execute(
         "DROP TABLE api_keys;"
         "CREATE INDEX runs_permits_open ON runs (pool, slot) WHERE pool IS NOT NULL AND status = "
-        "1");
+        "1;"
+        "INSERT INTO history VALUES (7, 1, 2, 'a'), (7, 3, 4, 'b'), (8, 1, 3, 'c')");
     database.set_user_version(2);
   }
   {
@@ -172,6 +175,13 @@ TEST_CASE("a file that has no room for seals is taken for one only if its versio
     CHECK(store.database().is_sealed());
     CHECK(store.database().user_version() == schema_version);
     CHECK_THROWS(store.database().execute("DROP INDEX runs_permits_open"));  // it is gone
+    const auto history = store.history(RunNumber{7});
+    REQUIRE(history.size() == 2);
+    CHECK(history[1].first_event_id == 3);
+    CHECK(history[1].events == "b");
+    CHECK(store.history(RunNumber{7}, 2, 3).size() == 1);  // event 2 is of the first batch
+    CHECK(store.history(RunNumber{7}, 4, 99).at(0).events == "b");
+    CHECK(store.history(RunNumber{6}).empty());
     commit(store);
   }
   Store store(on(old));
@@ -190,7 +200,10 @@ TEST_CASE("a damaged file of an old version is not sealed as it is") {
   Disk old = test::without_seals(disk, path);
   {
     CrashVfs vfs(old);
-    Database(on(vfs)).set_user_version(2);
+    Database database(on(vfs));
+    database.execute(test::back_to_schema_4);
+    database.set_user_version(2);
+    database.checkpoint();
     old = vfs.copy();
   }
   std::string bytes = *old.get(path);
