@@ -82,10 +82,12 @@ def a_backup_under_load_is_sound_and_stalls_nobody():
         load.stop()
         before, during = load.slowest(0, began), load.slowest(began, ended)
         through = load.done_within(began, ended)
+        usual = load.done_within(began - 1, began) * (ended - began)  # that second, for so long
         print(f"{answer['bytes'] >> 20} MiB in {ended - began:.1f} s; acquire p99 {before * 1000:.0f} ms "
               f"before, {during * 1000:.0f} ms meanwhile, {through} of them")
         # Who had to wait for its end would be through once at most at either side of it.
-        check(through > 3 * len(load.threads), f"{through} acquires in the {ended - began:.1f} s of the backup")
+        enough = min(3 * len(load.threads), usual / 3)  # where a disk is slow there are few at any time
+        check(through > enough, f"{through} acquires in the {ended - began:.1f} s of the backup, usually {usual:.0f}")
         check(during < max(20 * before, 3), f"p99 went from {before} s to {during} s")
         check(answer["bytes"] == (home / "copy.db").stat().st_size, answer)
         status = permit("server", "status", "-o", "json", server=server).json()

@@ -239,9 +239,10 @@ def a_slow_reader_skips_to_how_things_are():
         slow.sendall(f"GET {NAMESPACE}/events HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
         with Events(server) as quick:
             quick.wait("snapshot")
-            for round in range(30):  # more than any buffer between us takes
+            for round in range(30):  # more than any buffer between us takes; a message each
+                told = len(quick.named("changes"))
                 client.post("/pools/big/drain", {"reason": f"round {round}"})
-                time.sleep(0.11)  # a message to each reader
+                eventually(lambda: len(quick.named("changes")) > told, f"round {round}")
             received = b""
             slow.settimeout(10)
             while b'"reason":"round 29"' not in received:
@@ -437,7 +438,9 @@ def tells_a_rate_when_it_has_changed_by_a_quarter():
             for before, after in zip([0.2, *told], told):
                 check(after <= 0.75 * before, f"rates that were told: {told}")
             stats = client.get("/task-queues/q", reportStats="true")["stats"]
-            check(stats["tasksAddRate"] == stats["tasksDispatchRate"] < 0.1, str(stats))
+            added, dispatched = stats["tasksAddRate"], stats["tasksDispatchRate"]
+            # The task was dispatched a little after it was added, so its rate may be of one second less.
+            check(0 < added < 0.1 and 0 < dispatched < 0.1 and abs(added - dispatched) < 0.015, str(stats))
 
 
 def last_alerts(events):

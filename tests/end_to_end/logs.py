@@ -88,7 +88,7 @@ def each_transition_has_one_line():
         client = server.client()
         client.set_pool("gpu", capacity=2, identity="ana", reason="two cards")
         first = client.acquire("gpu", "r1", holder="train-1", reason="bert")
-        second = client.acquire("gpu", "r2", holder="train-2", lease="1s")
+        second = client.acquire("gpu", "r2", holder="train-2", lease="3s")
         waiting = client.acquire("gpu", "r3", holder="train-3")  # when the second's lease is over
         client.renew(slot_of(first)["id"], first["token"])
         client.release(slot_of(first)["id"], first["token"])
@@ -131,7 +131,7 @@ def each_transition_has_one_line():
         check(ended(first) == ("info", "released", None, False), ended(first))
         check(ended(second) == ("warn", "lease_expired", "timer", True), ended(second))
         check(ended(waiting) == ("warn", "force_released", "operator", True), ended(waiting))
-        check(200 < ends[second["fence"]]["held_ms"] < 5000, ends[second["fence"]])
+        check(2000 < ends[second["fence"]]["held_ms"] < 8000, ends[second["fence"]])  # the backstop: 8 s
         of_job = [line for line in ends.values() if line["holder"] == "job"]
         check(of_job[0]["outcome"] == "holder_closed" and of_job[0]["cause"] == "terminated", of_job)
 

@@ -83,14 +83,17 @@ def who_waits_is_counted_and_timed():
         check(refused(lambda: client.acquire("gpu", "b", wait="0s")).status == 423, "full")
 
         def wait_out():
-            refused(lambda: server.client().acquire("gpu", "c", waitTimeout="2s"))  # is seen waiting below
+            refused(lambda: server.client().acquire("gpu", "c", waitTimeout="4s"))  # is seen waiting below
 
         waits_out = threading.Thread(target=wait_out)
         waits_out.start()
-        line = lambda: scrape(client).value("permit_pool_waiters", pool="gpu") == 1
-        eventually(line, "somebody waits")
-        metrics = scrape(client)
-        check(metrics.value("permit_long_polls") == 1, "who waits is a long poll")
+
+        def waits_by_a_long_poll():
+            metrics = scrape(client)
+            return (metrics.value("permit_pool_waiters", pool="gpu") == 1
+                    and metrics.value("permit_long_polls") == 1)
+
+        eventually(waits_by_a_long_poll, "somebody waits, and who waits is a long poll")
         waits_out.join()
         check(scrape(client).value("permit_acquire_timeouts_total", pool="gpu") == 1, "a timeout")
 
@@ -124,7 +127,7 @@ def who_waits_is_counted_and_timed():
 def a_long_poll_is_not_among_the_requests():
     with Server() as server:
         client = server.client()
-        poller = threading.Thread(target=lambda: server.client().poll("idle", wait="2s"))  # is seen below
+        poller = threading.Thread(target=lambda: server.client().poll("idle", wait="4s"))  # is seen below
         poller.start()
         eventually(lambda: scrape(client).value("permit_long_polls") == 1, "the poll is parked")
         queue = {"task_queue": "idle", "kind": "workflow"}
@@ -138,7 +141,7 @@ def a_long_poll_is_not_among_the_requests():
         check(metrics.labels("permit_long_poll_duration_seconds_count", "http_route") == {
             "/temporal.api.workflowservice.v1.WorkflowService/PollWorkflowTaskQueue"}, "its own")
         lasted = metrics.value("permit_long_poll_duration_seconds_sum")
-        check(2 <= lasted < 8, f"the poll lasted {lasted} s")
+        check(4 <= lasted < 10, f"the poll lasted {lasted} s")
         check(metrics.value("permit_poll_timeouts_total", **queue) == 1, "it got nothing")
         check(metrics.value("permit_poll_success_total", **queue) == 0, "it got nothing")
         check(metrics.value("http_server_active_requests") == 1, "the scrape itself")
@@ -353,8 +356,10 @@ def history_tells_of_the_last_seconds():
             client.acquire("gpu", f"r{number}")
         eventually(lambda: (series(client, "holds") or [0])[-1] == 4, "the holds are seen")
         # Rates of a second each, so the number of acquires, unless that second was looked at late.
+        # Where it did not look at all there are gaps, and the rate is that of as many seconds more.
+        gaps = series(client, "holds").count(None)
         acquired = sum(rate or 0 for rate in series(client, "acquires"))
-        check(1.5 < acquired < 8, f"{acquired} acquires in some seconds")
+        check(1.5 / (1 + gaps) < acquired < 8, f"{acquired} acquires in some seconds, {gaps} gaps")
         check(max(v for v in series(client, "commit_latency_p95") if v is not None) > 0, "commits")
         check(sum(v or 0 for v in series(client, "requests")) > 4, "requests")
         waits = [value for value in series(client, "wait_p95") if value is not None]

@@ -319,12 +319,12 @@ def the_key_and_the_namespace_are_sent(_):
 
 
 def renewals_outlive_the_lease(client):
-    with permit.hold("one", lease="3s") as p:
+    with permit.hold("one", lease="6s") as p:  # so long that a renewal may be a second late
         first = p.deadline
-        time.sleep(4.5)
+        time.sleep(8)
         p.check()
-        check(p.deadline > first + datetime.timedelta(seconds=1.5), "the deadline moved")
-        check(0 < p.remaining() <= 3, p.remaining())
+        check(p.deadline > first + datetime.timedelta(seconds=3), "the deadline moved")
+        check(0 < p.remaining() <= 6, p.remaining())
         check(not p.stop_requested, "all is well")
     check(outcome(client, p) == "released", "its outcome")
 
@@ -370,10 +370,10 @@ def the_users_exception_is_not_hidden_by_a_loss(client):
 
 def max_hold_ends_it_with_a_warning(client):
     def hold_long():
-        with permit.hold("one", lease="30s", max_hold="4s", warn_before="2s") as p:
+        with permit.hold("one", lease="30s", max_hold="8s", warn_before="4s") as p:
             check(not p.stop_requested, "it has just begun")
             eventually(lambda: p.stop_requested, "the warning")
-            check(not p.lost and 0 < p.remaining() < 2, p.remaining())
+            check(not p.lost and 0 < p.remaining() < 4, p.remaining())
             eventually(lambda: p.lost, "the end")
 
     raises(permit.LeaseLost, hold_long, says="max_hold")
@@ -427,18 +427,18 @@ def a_signal_asks_to_stop(server, client):
 def a_killed_holder_frees_its_slot_after_the_lease(server, client):
     child = python("""
         import permit, time
-        with permit.hold("one", lease="2s") as p:
+        with permit.hold("one", lease="3s") as p:
             print(p.run_id)
             time.sleep(60)
         """, server.port)
     run_id = child.stdout.readline().strip()
-    time.sleep(2.5)
+    time.sleep(3.5)
     check(client.pool("one")["held"] == 1, "it renews")
     child.kill()
     child.communicate()
     began = time.monotonic()
     with permit.hold("one", wait="10s"):
-        check(time.monotonic() - began < 6, "the slot was not free after the lease")  # the backstop: 7 s
+        check(time.monotonic() - began < 7, "the slot was not free after the lease")  # the backstop: 8 s
     check(client.permit("permit:one:0", run_id)["outcome"] == "lease_expired", "its outcome")
 
 
@@ -524,7 +524,7 @@ def a_server_that_stays_away_costs_the_hold_at_its_deadline():
     with Server(directory() / "gone.db", permit_worker=True) as server:
         server.client().set_pool("one", capacity=1)
         # The warning comes a quarter of the lease before its end.
-        hold = permit.hold("one", lease="6s", address=f"127.0.0.1:{server.port}")
+        hold = permit.hold("one", lease="10s", address=f"127.0.0.1:{server.port}")
         p = hold.__enter__()
         time.sleep(1)
         confirmed = p.deadline
@@ -536,7 +536,7 @@ def a_server_that_stays_away_costs_the_hold_at_its_deadline():
         check(not p.lost, "it is not over yet")
         eventually(lambda: p.lost, "the loss")
         late = (datetime.datetime.now(datetime.timezone.utc) - confirmed).total_seconds()
-        check(-1 < late < 2, f"{late} s after its deadline, {time.monotonic() - began} s after the kill")
+        check(-1 < late < 4, f"{late} s after its deadline, {time.monotonic() - began} s after the kill")
         raises(permit.LeaseLost, p.check, says="could not be renewed")
         raises(permit.LeaseLost, lambda: hold.__exit__(None, None, None))
 

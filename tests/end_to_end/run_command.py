@@ -42,11 +42,21 @@ def outcomes(name):
     return {one["outcome"]: one["holds"] for one in CLIENT.pool(name).get("outcomes", [])}
 
 
+# It tells of an acquire that has taken 400 ms or more, and then of the release.
+TOOK_LONG = re.compile(r"permit: acquired \S+ after ([4-9]\d\dms|\d+(\.\d)?s) \(.*\)\n")
+
+
+def unprompted(done):
+    """What it says though it did not have to wait; a busy machine or a slow disk may let it wait."""
+    errors, waits = TOOK_LONG.subn("", done.errors)
+    return re.sub(r"permit: released .*\n", "", errors) if waits else errors
+
+
 def exit_codes_pass_through():
     gpu = pool("codes")
     for code in (0, 1, 7, 124):
         done = finish("-p", gpu, "--", "sh", "-c", f"exit {code}")
-        check((done.code, done.errors) == (code, ""), done)
+        check((done.code, unprompted(done)) == (code, ""), done)
     for name in ("TERM", "KILL", "SEGV"):
         done = finish("-p", gpu, "--", "sh", "-c", f"kill -{name} $$")
         check(done.code == 128 + getattr(signal, "SIG" + name), done)
@@ -142,7 +152,7 @@ def the_gpu_mask_is_replaced_and_sorted():
 
 def waiting_is_told_once_and_silence_is_kept():
     gpu = pool("told")
-    check(finish("-p", gpu, "--", "true").errors == "", "silent")
+    check(unprompted(finish("-p", gpu, "--", "true")) == "", "silent")
     with start("-p", gpu, "--lease", "30s", "--", "cat") as holder:
         ready(holder)
         waiter = start("-p", gpu, "--", "true")
@@ -155,7 +165,7 @@ def waiting_is_told_once_and_silence_is_kept():
     lines = waited.errors.splitlines()
     check(len(lines) == 3, lines)
     waiting = (r"permit: waiting for told: position 1, 1/1 held, soonest lease end (2\d|30)s "
-               r"\(told:0, cat \(.*\)\), free in 3\ds at the latest if nobody renews")
+               r"\(told:0, cat \(.*\)\), free in [23]\ds at the latest if nobody renews")
     check(re.fullmatch(waiting, lines[0]), lines)
     acquired = r"permit: acquired permit:told:0 after [1-9]s \(fence \d+, lease 2m\)"
     check(re.fullmatch(acquired, lines[1]), lines)
@@ -200,7 +210,7 @@ def signals_reach_the_whole_group():
             done = job.finish()
             check(f"parent got {name}\n" in done.output, (name, done))
             check(f"child got {name}\n" in done.output, (name, done))
-            check((done.code, done.errors) == (3, ""), (name, done))
+            check((done.code, unprompted(done)) == (3, ""), (name, done))
     done = finish("-p", gpu, "--", "sh", "-c", "kill -TERM $PPID; kill -INT $PPID; exit 5")
     check(done.code == 5, f"the keeper itself cannot be told to end: {done}")
 
@@ -244,18 +254,19 @@ def a_time_limit_warns_then_stops():
               "print('ready', flush=True)\n"
               "while True: time.sleep(1)\n")
     began = time.monotonic()
-    done = finish("-p", gpu, "--max-hold", "8s", "--warn-signal", "USR1@6s", "--kill-after", "3s",
+    done = finish("-p", gpu, "--max-hold", "10s", "--warn-signal", "USR1@6s", "--kill-after", "3s",
                   "--", "python3", "-c", script)
     took = time.monotonic() - began
     check(done.code == 124, done)
     times = {line.split()[0]: float(line.split()[1]) for line in done.output.splitlines()[1:]}
-    # At 2 s, at 5 s and, before the limit, at 8 s; the script's time begins a little later.
-    check(0.5 < times["SIGUSR1"] < 4 and 3.5 < times["SIGTERM"] < 7.5, times)
-    check(7 < took < 10, f"killed before the limit of 8 s: {took}")  # 3 s after the limit would be 11 s
-    expected = (r"permit: time limit of permit:limit:0 \(--max-hold\) is near, after [4-7]s; stopping "
-                r"the command \(TERM, then KILL in [123](\.\d)?s\)\n"
-                r"permit: released permit:limit:0 after [789]s, command died by signal 9 \(KILL\)\n")
-    check(re.fullmatch(expected, done.errors), done)
+    # At 4 s, at 7 s and, before the limit, at 10 s; the script's time begins a little later.
+    check(1 < times["SIGUSR1"] < 6 and 4 < times["SIGTERM"] < 9.5, times)
+    check(times["SIGTERM"] - times["SIGUSR1"] > 0.5, times)
+    check(9 < took < 12.9, f"killed before the limit of 10 s: {took}")  # 3 s after the limit would be 13 s
+    expected = (r"permit: time limit of permit:limit:0 \(--max-hold\) is near, after [6-9]s; stopping "
+                r"the command \(TERM, then KILL in ([123](\.\d)?s|\d+ms)\)\n"
+                r"permit: released permit:limit:0 after (9|1[012])s, command died by signal 9 \(KILL\)\n")
+    check(re.fullmatch(expected, TOOK_LONG.sub("", done.errors)), done)
     check(outcomes(gpu) == {"released": 1}, outcomes(gpu))
     done = finish("-p", gpu, "--max-hold", "1s", "--", "sh", "-c", "trap 'exit 0' TERM; sleep 5 & wait")
     check(done.code == 124, f"stopped is 124, whatever the command says: {done}")
@@ -265,32 +276,32 @@ def a_time_limit_and_a_lease_begin_with_the_grant():
     gpu = pool("later")
     with start("-p", gpu, "--", "cat") as holder:
         ready(holder)
-        job = start("-p", gpu, "--max-hold", "3s", "--lease", "1s", "--kill-after", "200ms", "--",
-                    "sh", "-c", "echo ready; exec sleep 9")
+        job = start("-p", gpu, "--max-hold", "6s", "--lease", "3s", "--kill-after", "200ms", "--",
+                    "sh", "-c", "echo ready; exec sleep 20")
         eventually(lambda: CLIENT.get("/pools/later/waiters").get("waiters"), "a waiter")
-        time.sleep(2)
-    began = time.monotonic()
+        time.sleep(4)
+        began = time.monotonic()  # before the grant
     ready(job)
     done = job.finish()
     took = time.monotonic() - began
-    # From the grant it is 3 s; from the time of asking it would be 1 s.
-    check(done.code == 124 and 1.7 < took < 6, (took, done))
+    # From the grant it is 6 s; from the time of asking it would be 2 s.
+    check(done.code == 124 and 5 < took < 10, (took, done))
 
 
 def a_lost_permit_stops_the_command():
     gpu = pool("lost")
     for more, code in (([], 124), (["--on-lost", "warn"], 0)):
-        with start("-p", gpu, "--lease", "2s", "--kill-after", "10s", *more, "--",
-                   "sh", "-c", "echo ready; sleep 6") as job:
+        with start("-p", gpu, "--lease", "6s", "--kill-after", "10s", *more, "--",
+                   "sh", "-c", "echo ready; sleep 10") as job:
             ready(job)
+            began = time.monotonic()
             hold = CLIENT.get("/permits", pool=gpu, state="held")["permits"][0]
             CLIENT.post(f"/permits/{hold['id']}/force-release", {"runId": hold["runId"]})
-            began = time.monotonic()
             done = job.finish()
             took = time.monotonic() - began
             check(done.code == code, done)
             check("force_released (operator)" in done.errors, done)
-            check(took < 4.5 if code else took > 4.5, f"took {took}")  # learned of at a renewal, after 0.7 s
+            check(took < 7 if code else took > 7, f"took {took}")  # learned of at a renewal, after 2 s
             check("permit:lost:0 was lost" in done.errors, done)
 
 
@@ -362,7 +373,7 @@ def what_the_command_leaves_behind_is_stopped():
     done = finish("-p", gpu, "--kill-after", "300ms", "--",
                   "bash", "-c", "setsid sh -c 'trap \"\" TERM; sleep 60; sleep 60' & sleep 0.1")
     check(done.code == 0, done)
-    check(finish("-p", gpu, "--", "sh", "-c", "sleep 0.1 & exit 0").errors == "",
+    check(unprompted(finish("-p", gpu, "--", "sh", "-c", "sleep 0.02 & exit 0")) == "",
           "what ends by itself is left alone")
 
 
@@ -396,7 +407,8 @@ def a_report_is_written():
     check(report["exitCode"] == report["commandExitCode"] == 7, report)
     check(report["released"] and report["acquired"], report)
     check(report["slots"][0]["id"] == "permit:report:0", report)
-    finish("-p", gpu, "--max-hold", "1s", "--report", str(path), "--", "sleep", "9")
+    # The half of it is for the end of the command.
+    finish("-p", gpu, "--max-hold", "4s", "--report", str(path), "--", "sleep", "20")
     report = json.loads(path.read_text())
     check((report["exitCode"], report["stopped"], report["commandSignal"]) == (124, "max_hold", 15),
           report)

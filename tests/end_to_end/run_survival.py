@@ -106,15 +106,15 @@ def a_restart_of_the_server_costs_no_job():
     database = directory() / "restarted.db"
     with Server(database, permit_worker=True) as server:
         server.client().set_pool("gpu", capacity=1)
-        # A twentieth of the default lease, and an outage of a twentieth of a minute.
-        job = Run(server.port, "-p", "gpu", "--lease", "6s", "--kill-after", "500ms", "--",
+        # An outage that is longer than from one renewal to the next, and shorter than what is left then.
+        job = Run(server.port, "-p", "gpu", "--lease", "9s", "--kill-after", "500ms", "--",
                   "sh", "-c", "echo ready; sleep 8")
         ready(job)
         waiter = Run(server.port, "-p", "gpu", "--", "echo", "mine")
         eventually(lambda: server.client().get("/pools/gpu/waiters").get("waiters"), "a waiter")
         waiter_id = server.client().get("/pools/gpu/waiters")["waiters"][0]["id"]
         server.kill()
-    with restart(database, server.port, down=3) as server:
+    with restart(database, server.port, down=3.2) as server:
         client = server.client()
         check(client.get("/pools/gpu/waiters")["waiters"][0]["id"] == waiter_id, "the same place")
         done = job.finish()
@@ -129,7 +129,7 @@ def without_a_server_the_command_is_stopped_in_time():
     database = directory() / "gone.db"
     with Server(database, permit_worker=True) as server:
         server.client().set_pool("gpu", capacity=2)
-        job = Run(server.port, "-p", "gpu", "--lease", "3s", "--kill-after", "700ms", "--",
+        job = Run(server.port, "-p", "gpu", "--lease", "5s", "--kill-after", "2s", "--",
                   "sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.1; done")
         defiant = Run(server.port, "-p", "gpu", "--lease", "2s", "--on-lost", "warn", "--",
                       "sh", "-c", "echo ready; sleep 4")
@@ -138,14 +138,14 @@ def without_a_server_the_command_is_stopped_in_time():
         granted = time.monotonic()
         server.kill()
         killed = time.monotonic()
-    code = job.process.wait(timeout=10)
+    code = job.process.wait(timeout=20)
     ended = time.monotonic()
     done = job.finish()
     check(code == 124 and "stopping the command (TERM, then KILL in" in done.errors, done)
     check("cannot reach" in done.errors and "the command goes on, and is stopped in" in done.errors,
           done)
     check(re.search("lease of permit:gpu:[01] ends soon, and the server does not answer; stopping "
-                    r"the command \(TERM, then KILL in [1-7]?\d?\dms\)", done.errors), done)
+                    r"the command \(TERM, then KILL in (1(\.\d)?s|\d+ms)\)", done.errors), done)
     # It gave the permit back for a while after the command had ended: look at the lines' times.
     check(ended - killed < 8, f"{ended - killed} s")
     check(granted <= killed, "times")
@@ -157,7 +157,7 @@ def without_a_server_the_command_is_stopped_in_time():
 
 def a_keeper_that_is_stopped_alone_is_woken():
     CLIENT.set_pool("woken", capacity=1)
-    job = start("-p", "woken", "--lease", "2s", "--", "cat")
+    job = start("-p", "woken", "--lease", "6s", "--", "cat")
     ready(job)
     os.kill(keeper_of(job), signal.SIGSTOP)
     fence = CLIENT.permit("permit:woken:0")["fence"]
@@ -261,11 +261,11 @@ def the_terminal_is_the_commands():
 def jobs_can_be_stopped_and_continued():
     CLIENT.set_pool("tty", capacity=1)
     with Terminal() as terminal:
-        terminal.type(PERMIT + " --lease 2s -- sh -c 'echo go; read a; echo \"<$a>\"; exit 6'\n")
+        terminal.type(PERMIT + " --lease 6s -- sh -c 'echo go; read a; echo \"<$a>\"; exit 6'\n")
         terminal.expect(r"\ngo\r\n")
         terminal.type("\x1a")
         terminal.expect(r"Stopped.*\r\n\$ $")
-        time.sleep(2.5)  # longer than the lease, which is renewed all the same
+        time.sleep(6.5)  # longer than the lease, which is renewed all the same
         terminal.type("fg\n")
         terminal.expect("permit run|run -p")
         terminal.type("again\n")

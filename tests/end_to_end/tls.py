@@ -80,8 +80,8 @@ def the_command_speaks_it():
             client = server.client()
             eventually(lambda: b"permit_event_streams 1" in client.raw("GET", "/metrics")[2],
                        "somebody watches")
-            said = permit("run", "-p", "gpu", "--lease", "2s", "--", "sh", "-c",
-                          "sleep 1.5; echo $PERMIT_ADDRESS $PERMIT_TLS_CA", **by_name)
+            said = permit("run", "-p", "gpu", "--lease", "6s", "--", "sh", "-c",
+                          "sleep 2.5; echo $PERMIT_ADDRESS $PERMIT_TLS_CA", **by_name)
             check(said.out == f"{by_name['PERMIT_ADDRESS']} {AUTHORITY.certificate}\n", said.out)
             changes = [json.loads(watcher.stdout.readline())["change"] for _ in range(2)]
             check(changes == ["acquired", "released"], changes)
@@ -124,8 +124,8 @@ def python_speaks_it():
         os.environ.update(TRUST)
         try:
             for address in (server.address, f"https://localhost:{server.port}"):
-                with python_permit.hold("gpu", address=address, lease="2s") as held:
-                    time.sleep(2.5)  # it is renewed, over one connection
+                with python_permit.hold("gpu", address=address, lease="4s") as held:
+                    time.sleep(4.5)  # it is renewed, over one connection
                     held.check()
             line = threading.Thread(target=hold_for, args=(server.address, 0.5), daemon=True)
             with python_permit.hold("gpu", address=server.address):

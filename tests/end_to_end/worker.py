@@ -47,7 +47,7 @@ def an_attempt_takes_up_where_the_last_one_was(server, client):
 
 
 def a_drained_worker_ends_what_it_has(server, client):
-    # So short that no heartbeat of it can be late: they are sent within 0.8 s, and missed after 1 s.
+    # So short that no heartbeat of it can be late: they are sent within 2.4 s, and missed after 3 s.
     start(client, "drain", "Slow", 6, 100)
     with Worker(server.port, "work") as worker:
         eventually(lambda: worker.says("step 1 "), "the activity's start")

@@ -80,7 +80,7 @@ def schedule_steps(client, queue, count, milliseconds):
     client.start(f"of-{queue}", queue="driver")
     client.complete(client.poll("driver"), command(
         "ScheduleActivityTask", activityId="1", activityType={"name": "steps"},
-        taskQueue={"name": queue}, startToCloseTimeout="60s", heartbeatTimeout="5s",
+        taskQueue={"name": queue}, startToCloseTimeout="60s", heartbeatTimeout="30s",
         input={"payloads": [payloads(n)["payloads"][0] for n in (count, milliseconds)]}))
 
 

@@ -15,7 +15,8 @@ test("a hold is on the timeline as it happens, with its overlap when it comes ba
   await site.api("PUT", "/pools/gpu", {capacity: 2});
   const page = await open_page(t, site, "#/timeline");
   await page.getByText("Nothing was held in this range.").waitFor();
-  const {slots: [slot], token} = await site.api("POST", "/pools/gpu/acquire", {requestId: "a", holder: "train-lost", lease: "1s", only: ["1"]});
+  const {slots: [slot], token} = await site.api("POST", "/pools/gpu/acquire", {requestId: "a", holder: "train-lost",
+    lease: "4s", only: ["1"]});  // so long that a page of a busy machine shows it as held, too
   await page.getByRole("row", {name: /held.*train-lost/}).waitFor();
   await page.getByRole("row", {name: /lease_expired \(timer\).*possible overlap: not given back by its holder.*train-lost/}).waitFor();
   await site.api("POST", `/permits/${slot.id}/release`, {token}).catch((error) => assert.match(error.message, /410/));

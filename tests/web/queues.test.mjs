@@ -68,9 +68,9 @@ test("a queue with tasks and nobody who polls is red, says for how long, and how
   const bad = row(page, "evaluation");
   await bad.waitFor();
   assert.match(await page.locator("tbody tr").first().innerText(), /evaluation/, "trouble comes first");
-  assert.match(await bad.innerText(), /✕ none\s+3\s+1m 3\ds/);
+  assert.match(await bad.innerText(), /✕ none\s+3\s+1m [3-5]\ds/);
   const more = page.locator("tr.more:visible").first();
-  assert.match(await more.innerText(), /✕ No worker polls this queue\.\s*3 tasks wait, the first for 1m 3\ds\./);
+  assert.match(await more.innerText(), /✕ No worker polls this queue\.\s*3 tasks wait, the first for 1m [3-5]\ds\./);
   await more.getByText('permit.Worker("evaluation", activities=[…]).run()').waitFor();
   await page.getByText("5 queues, 1 without a worker · 5 workers, 1 silent · 16 of 43 slots in use").waitFor();
   await page.check();
@@ -106,7 +106,7 @@ test("workers: slots, cache, what they did, and how they stand, in words", async
   assert.match(await text("880@gpu-host-b"), /! silent .* 10 of 10, full 1 of 4 .* ! 3 failed \d\ds ago/);
   assert.match(await text("17@gpu-host-d"), /■ stopped/);
   assert.match(await text("18@gpu-host-d"), /– draining .* 5 in use 1 of 9/);
-  assert.match(await text("902@gpu-host-c"), /gpu-host-c · pid 902 ○ polling sends no heartbeat training – – – – \ds ago/);
+  assert.match(await text("902@gpu-host-c"), /gpu-host-c · pid 902 ○ polling sends no heartbeat training – – – – [1-3]?\ds ago/);
   assert.equal(await page.getByRole("row").filter({hasText: "4121@gpu-host-a"}).count(), 1, "one line for heartbeats and polls");
 });
 
@@ -194,12 +194,15 @@ describe("what takes its time", {concurrency: true}, () => {
     const site = await site_with(t);
     const page = await open_page(t, site, "#/queues");
     const asked = () => site.requests.filter(({path}) => path === "/workers").length;
-    await eventually(() => asked() === 1, "asked at once");
-    const began = performance.now();
+    await eventually(() => asked() > 0, "asked at once");
     site.beats = [heartbeat("55@gpu-host-z", "training")];
     await page.getByText("55@gpu-host-z").first().waitFor();
-    const waited = performance.now() - began;
-    assert.ok(waited > 3_000 && waited < 9_500, `${waited} ms`);
+    // By the page's own account of its requests, which knows nothing of how long the test takes.
+    const begun = await page.evaluate(() => performance.getEntriesByType("resource")
+      .filter(({name}) => /\/workers$/.test(name)).map(({startTime}) => startTime));
+    assert.ok(begun.length > 1, "asked again");
+    const waits = begun.slice(1).map((time, i) => time - begun[i]);
+    assert.ok(waits.every((wait) => wait > 4_900 && wait < 9_500), `${waits} ms`);
     await page.evaluate(() => {
       Object.defineProperty(document, "hidden", {value: true, configurable: true});
       document.dispatchEvent(new Event("visibilitychange"));
@@ -211,11 +214,12 @@ describe("what takes its time", {concurrency: true}, () => {
       delete document.hidden;
       document.dispatchEvent(new Event("visibilitychange"));
     });
-    await eventually(() => asked() === before + 1, "asked at once, when somebody looks again", 4_500);
+    await eventually(() => asked() > before, "asked at once, when somebody looks again", 4_500);
     await page.evaluate(() => location.hash = "#/pools");
     await page.getByRole("heading", {name: "gpu-pool"}).waitFor();
+    const last = asked();
     await new Promise((done) => setTimeout(done, 5_500));
-    assert.equal(asked(), before + 1, "the page is closed");
+    assert.equal(asked(), last, "the page is closed");
     await page.check();
   });
 });

@@ -74,7 +74,7 @@ test("whoever goes elsewhere and comes back finds the page live", async (t) => {
   await page.goBack();
   await page.getByText("● live").waitFor();
   await page.getByRole("heading", {name: "gpu-pool"}).waitFor();
-  assert.equal(site.streams, 1);
+  await eventually(() => site.streams === 1, "the stream of before has ended");
 });
 
 test("where there is no shared worker, the tab reads the stream itself", async (t) => {
@@ -112,8 +112,8 @@ for (const hours of [-3, 5]) {
       const least = left();
       const [, minutes = 0, seconds] = /^(?:(\d+)m )?(\d+)s left$/.exec(text);
       const shown = Number(minutes) * 60 + Number(seconds);
-      // A second may be shown for a little longer than it lasts: hours are what would be wrong.
-      assert.ok(least - 1.1 <= shown && shown <= most + 3, `${text} where ${least.toFixed(2)} s are left`);
+      // A second may be shown for longer than it lasts, where a machine is busy: hours are what would be wrong.
+      assert.ok(least - 1.1 <= shown && shown <= most + 10, `${text} where ${least.toFixed(2)} s are left`);
       seen.add(text);
       await new Promise((done) => setTimeout(done, 100));
     }
@@ -174,13 +174,15 @@ test("screen readers are told what happened, not more often than each 5 s", asyn
     new MutationObserver(() => said.push([performance.now(), document.getElementById("say").textContent]))
       .observe(document.getElementById("say"), {childList: true, characterData: true, subtree: true});
   });
-  const end = performance.now() + 6_500;
-  for (let i = 0; performance.now() < end; ++i) {
+  // For longer than 5 s, and until it has said something twice, which a busy machine may do late.
+  const began = performance.now();
+  let said = [];
+  for (let i = 0; performance.now() < began + 6_500 || (said.length < 2 && performance.now() < began + 20_000); ++i) {
     site.send("changes", {holds: [ended("gpu-pool", String(i % 4), "lease_expired", 0, {cause: "timer"})]});
     await new Promise((done) => setTimeout(done, 250));
+    said = await page.evaluate(() => globalThis.said);
   }
-  const said = await page.evaluate(() => globalThis.said);
-  assert.ok(said.length >= 2 && said.length <= 3, JSON.stringify(said));
+  assert.ok(said.length >= 2, JSON.stringify(said));
   assert.match(said[0][1], /^\d+ lease expired: gpu-pool 0/);
   for (let i = 1; i < said.length; ++i) assert.ok(said[i][0] - said[i - 1][0] > 4_900);
   assert.equal(await page.locator("[aria-live=polite]").count(), 1);

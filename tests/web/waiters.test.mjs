@@ -67,12 +67,12 @@ test("each who waits is told with place, wait, ratio and what blocks it, soonest
   const made = crowd();
   const page = await open_page(t, await fixture_site(t, made.state, serve(made)), "#/waiters");
   await row(page, /eval-nightly/).getByText("3 slots that would do are held; position 1 in the line").waitFor();
-  await page.getByText("5 wait for 2 pools; the longest has waited 6m 4").waitFor();
+  await page.getByText("5 wait for 2 pools; the longest has waited 6m").waitFor();
   const text = async (name) => (await row(page, name).innerText()).replace(/\s+/g, " ");
-  assert.match(await text(/eval-nightly/), /^1 eval-nightly the report of the morning 1m 0\ds ! long \d+\.\d × median wait \(3s\) gpu-pool … waiting fair, priority 1 slot 1 train-vit-04 lease (\ds|1\ds) and 2 more/);
-  assert.match(await text(/sweep\.py/), /2 python sweep\.py \(ana@gpu-host-a:771\) 1\ds ! slow .*gpu-pool … waiting fair, priority 3, wants 2 slots gives up in 9m \d\ds/);
-  assert.match(await text(/train-gan-42/), /3 train-gan-42 \ds .*any, asked 5 times before/);
-  assert.match(await text(/train-gan-43/), /^- train-gan-43 4\ds ! long .*… waiting any, asked 2 times before asks again in 1?\ds, or when a slot is free .* asks by itself$/);
+  assert.match(await text(/eval-nightly/), /^1 eval-nightly the report of the morning 1m [0-3]\ds ! long \d+\.\d × median wait \(3s\) gpu-pool … waiting fair, priority 1 slot 1 train-vit-04 lease (\ds|1\ds) and 2 more/);
+  assert.match(await text(/sweep\.py/), /2 python sweep\.py \(ana@gpu-host-a:771\) [12]\ds ! slow .*gpu-pool … waiting fair, priority 3, wants 2 slots gives up in 9m \d\ds/);
+  assert.match(await text(/train-gan-42/), /3 train-gan-42 [1-3]?\ds .*any, asked 5 times before/);
+  assert.match(await text(/train-gan-43/), /^- train-gan-43 [45]\ds ! long .*… waiting any, asked 2 times before asks again in 1?\ds, or when a slot is free .* asks by itself$/);
   assert.match(await text(/hil-test-100/), /6m \d\ds ! very long/);
   await row(page, /eval-nightly/).getByText("and 2 more").click();
   assert.deepEqual(await row(page, /eval-nightly/).locator(".blocker .holder").allTextContents(),

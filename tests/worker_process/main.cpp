@@ -41,7 +41,7 @@ Async<int> run_sum(Workflow workflow, int n) {
 
 Async<int> run_slow(Workflow workflow, int count, int pause_ms) {
   const auto options =
-      ActivityOptions().start_to_close(1min).heartbeat(1s).on_cancel(OnCancel::wait);
+      ActivityOptions().start_to_close(1min).heartbeat(3s).on_cancel(OnCancel::wait);
   const int begun_at = co_await workflow.execute_activity(steps, options, count, pause_ms);
   co_return begun_at;
 }
