@@ -179,7 +179,7 @@ struct Store::Statements {
                        "ORDER BY fence DESC LIMIT 1 OFFSET ?3)"};
 };
 
-Store::Store(Database::Options options, const Opening& opening)
+Store::Store(const Database::Options& options, const Opening& opening)
     : file_(options.mode == Database::Mode::in_memory ? "" : options.path),
       mark_(opening.mark.empty() ? nullptr : std::make_unique<CommitMark>(opening.mark)),
       ballast_(opening.ballast.empty() ? nullptr : std::make_unique<Ballast>(opening.ballast)),

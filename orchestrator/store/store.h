@@ -113,7 +113,7 @@ class Store {
  public:
   // Opens or creates the database and takes ownership: the epoch goes up by one, durably. Read
   // only, it takes nothing, and the file must be of this schema. Throws StartRefused, StoreFailed.
-  explicit Store(Database::Options options, const Opening& opening = {});
+  explicit Store(const Database::Options& options, const Opening& opening = {});
   ~Store();
 
   const Counters& counters() const { return counters_; }
