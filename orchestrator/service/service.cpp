@@ -313,6 +313,7 @@ void Service::trim_ledger() {
   if (pool == pools.end()) pool = pools.begin();
   if (pool == pools.end()) return;
   trimmed_last_ = pool->first;
+  store_.put_on_lists();
   for (const SlotSetting& slot : pool->second.settings.slots) {
     store_.trim_holds(pool->first, slot.slot, options_.holds_kept);
   }

@@ -510,28 +510,26 @@ void Store::close_hold(const PermitGrant& grant, Time closed_at, Outcome outcome
 }
 
 void Store::put_on_lists() {
-  sql_->list_runs.run(counters_.listed_run);
-  sql_->list_holds.run(counters_.listed_fence);
-}
-
-// Many at once, so that a page of an index is written for many of them. Whoever reads the indexes
-// looks through the rest, so that is kept short, in permits and in runs of all kinds.
-void Store::list_permits() {
-  constexpr std::int64_t late_max = 500;
-  constexpr std::int64_t runs_between_max = 5'000;
-  const bool has_late = counters_.listed_fence < counters_.fence;
-  if (has_late && counters_.fence - counters_.listed_fence < late_max &&
-      counters_.run - counters_.listed_run < runs_between_max) {
-    return;
+  if (counters_.listed_fence < counters_.fence) {
+    sql_->list_runs.run(counters_.listed_run);
+    sql_->list_holds.run(counters_.listed_fence);
   }
-  if (has_late) put_on_lists();
   counters_.listed_run = counters_.run;
   counters_.listed_fence = counters_.fence;
 }
 
+// Whoever reads the indexes looks through what is not listed, so that is kept short, in permits and
+// in runs of all kinds.
+bool Store::may_list_later() const {
+  constexpr std::int64_t permits_max = 500;
+  constexpr std::int64_t runs_max = 5'000;
+  const std::int64_t permits = counters_.fence - counters_.listed_fence;
+  return permits > 0 && permits < permits_max && counters_.run - counters_.listed_run < runs_max;
+}
+
 void Store::commit(Time now) {
   ENSURE(batch_);
-  list_permits();
+  if (!may_list_later()) put_on_lists();
   ++counters_.commit_seq;
   counters_.time_max = std::max(counters_.time_max, now);
   const std::int64_t owned = sql_->put_counters.run(

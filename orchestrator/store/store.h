@@ -182,8 +182,11 @@ class Store {
   void commit(Time now);
   void roll_back();
 
+  // What came lately enters the indexes that lists go by: many at once, so that a page of an index
+  // is written for many of them. A commit does it by itself from some hundreds on.
+  void put_on_lists();
   // Deletes closed runs older than `before`, at most count_max of them, and says which. Inside a
-  // batch, like trim_holds(), which keeps the last of a slot's closed holds.
+  // batch, like trim_holds(), which keeps the last of a slot's listed holds.
   std::vector<RunNumber> delete_closed_before(Time before, int count_max);
   void trim_holds(const PoolName& pool, const SlotName& slot, int holds_kept);
 
@@ -206,8 +209,7 @@ class Store {
   void take_ownership(const Opening& opening);
   void load_counters();
   static constexpr const char* no_counters = "the database has no row in its table \"server\"";
-  void put_on_lists();
-  void list_permits();
+  bool may_list_later() const;
   RunRow read_run(Statement::Cursor& row);
   std::vector<HistoryBatch> read_history(Statement::Cursor rows, RunNumber number);
 
