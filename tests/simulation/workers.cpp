@@ -168,8 +168,8 @@ const service::TokenSeal& seal() {
 
 }  // namespace
 
-// No task is handed out twice: a second attempt has another number.
-void Workers::note_hand_out(const Bytes& token, service::TaskToken::Kind kind) {
+// No task is handed out twice: a second attempt has another number. Returns what the token tells.
+service::TaskToken Workers::note_hand_out(const Bytes& token, service::TaskToken::Kind kind) {
   const auto parsed = seal().decode(token, kind);
   require(parsed.has_value(), "a task came with a token that is none");
   const std::string key =
@@ -180,20 +180,26 @@ void Workers::note_hand_out(const Bytes& token, service::TaskToken::Kind kind) {
   require(run == nullptr || run->open, "a task of a closed run was handed out");
   sometimes(kind == service::TaskToken::Kind::workflow_task && parsed->attempt > 1,
             "a workflow task is handed out again");
+  return *parsed;
 }
 
-void Workers::got(std::size_t worker, const PollWorkflowTaskQueueResponse& response) {
-  if (response.task_token.value.empty()) return;  // the wait is over
-  const auto kind = service::TaskToken::Kind::workflow_task;
-  note_hand_out(response.task_token, kind);
-  const auto token = *seal().decode(response.task_token, kind);
+// What tasks of both kinds have.
+template <class Response>
+Workers::Task Workers::handed_out(const Response& response, service::TaskToken::Kind kind) {
+  const service::TaskToken token = note_hand_out(response.task_token, kind);
   Task task;
   task.token = response.task_token;
   task.run = token.run;
   task.run_id = response.workflow_execution->run_id;
   task.scheduled_event_id = token.scheduled_event_id;
-  task.started_event_id = response.started_event_id;
   task.attempt = response.attempt;
+  return task;
+}
+
+void Workers::got(std::size_t worker, const PollWorkflowTaskQueueResponse& response) {
+  if (response.task_token.value.empty()) return;  // the wait is over
+  Task task = handed_out(response, service::TaskToken::Kind::workflow_task);
+  task.started_event_id = response.started_event_id;
   if (workers_[worker].runner) {
     task.response = std::make_shared<const PollWorkflowTaskQueueResponse>(response);
   }
@@ -202,15 +208,7 @@ void Workers::got(std::size_t worker, const PollWorkflowTaskQueueResponse& respo
 
 void Workers::got(std::size_t worker, const PollActivityTaskQueueResponse& response) {
   if (response.task_token.value.empty()) return;
-  const auto kind = service::TaskToken::Kind::activity;
-  note_hand_out(response.task_token, kind);
-  const auto token = *seal().decode(response.task_token, kind);
-  Task task;
-  task.token = response.task_token;
-  task.run = token.run;
-  task.run_id = response.workflow_execution->run_id;
-  task.scheduled_event_id = token.scheduled_event_id;
-  task.attempt = response.attempt;
+  Task task = handed_out(response, service::TaskToken::Kind::activity);
   if (response.start_to_close_timeout.count() > 0) {
     task.ends = response.started_time + response.start_to_close_timeout;
   }

@@ -61,7 +61,9 @@ class Workers {
   void got(std::size_t worker, const PollWorkflowTaskQueueResponse& response);
   void got(std::size_t worker, const PollActivityTaskQueueResponse& response);
   void keep(std::size_t index, Task task);
-  void note_hand_out(const Bytes& token, service::TaskToken::Kind kind);
+  service::TaskToken note_hand_out(const Bytes& token, service::TaskToken::Kind kind);
+  template <class Response>
+  Task handed_out(const Response& response, service::TaskToken::Kind kind);
   void check_details(const Task& task, const PollActivityTaskQueueResponse& response) const;
   void take_up(Worker& worker);
   void answer(Worker& worker, const Task& task);

@@ -75,10 +75,11 @@ std::string plan(Database& database, const std::string& sql) {
   return steps;
 }
 
+const std::string sorted = "; USE TEMP B-TREE FOR ORDER BY";
+
 TEST_CASE("every read goes by an index or by the order of its keys") {
   Rows rows(0);
   const std::string in_order = "SEARCH runs USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)";
-  const std::string sorted = "; USE TEMP B-TREE FOR ORDER BY";
   // What the index of workflow ids will have, comes from the end of the table.
   const auto with_late = [&](const std::string& by_index) {
     return "MERGE (UNION ALL); LEFT; " + by_index + "; RIGHT; " + in_order +
@@ -147,7 +148,7 @@ TEST_CASE("every read of the ledger goes by an index or by the order of its keys
       "SCAN server; CORRELATED SCALAR SUBQUERY 3; SEARCH runs USING INTEGER PRIMARY KEY (rowid=?)";
   CHECK(hold_plan(Access::index) ==
         "MERGE (UNION ALL); LEFT; SEARCH holds USING INDEX holds_by_slot (pool=?)" + deadline +
-            "; USE TEMP B-TREE FOR ORDER BY" + late);
+            sorted + late);
   query.slot = SlotName("0");
   CHECK(hold_plan(Access::index) ==
         "MERGE (UNION ALL); LEFT; SEARCH holds USING INDEX holds_by_slot (pool=? AND slot=? AND "
