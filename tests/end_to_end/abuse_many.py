@@ -7,6 +7,8 @@ import resource
 import selectors
 import socket
 import struct
+import subprocess
+import sys
 import threading
 import time
 
@@ -18,6 +20,7 @@ MEMORY_BYTES = 256 << 20
 HEAD_SECONDS, BODY_SECONDS, BODY_GRACE_SECONDS, WRITE_SECONDS = 5, 15, 5, 15
 LATE = {False: 15, True: 4}  # what a loaded machine may add, and one that has only this to do
 TCP_REPAIR = 19
+SLOW_GET = b"GET / HTTP/1.1\r\n" + HOST + b"A: "
 
 
 # --- A server with little memory ---
@@ -332,6 +335,34 @@ def make_large_history(server):
         client.signal("large", f"s{i}", input=["x" * 900_000])
 
 
+def heads_that_trickle_alone(port):
+    """Case 26 with nothing else at work: how much longer the slowest honest requests take.
+
+    The crowd is a process of its own, so that what the crowd does is not counted as waiting.
+    """
+    def honest_p99(amid):
+        with Honest(port) as honest:
+            amid()
+        check(honest.failure is None and len(honest.took) >= 200, f"{honest.failure}")
+        return honest.p99()
+
+    def crowd():
+        for _ in range(2):
+            subprocess.run([sys.executable, __file__, str(port), "2000"], check=True)
+
+    def nobody():
+        time.sleep(2 * HEAD_SECONDS)
+
+    ratios = []
+    while len(ratios) < 3 and (not ratios or ratios[-1] > 2):
+        quiet = honest_p99(nobody)
+        noticed = honest_p99(crowd)
+        ratios.append(noticed / quiet)
+        print(f"    case 26: 2,000 heads that trickle, and nothing else: an honest p99 of "
+              f"{noticed * 1000:.2f} ms, {quiet * 1000:.2f} ms without: {ratios[-1]:.2f} times")
+    check(ratios[-1] <= 2, f"honest requests take {ratios} times as long")
+
+
 def run_all(table, port, lines):
     """Each on a thread of its own, from the same moment."""
 
@@ -347,16 +378,18 @@ def run_all(table, port, lines):
         check(not thread.is_alive(), "one of the crowds goes on for ever")
 
 
+def heads_that_trickle(late, count, interval):
+    return crowd_line(26, "heads that trickle", (408,), HEAD_SECONDS, late, count, SLOW_GET, b"a", interval)
+
+
 def lines_of(server, full):
-    slow_get = b"GET / HTTP/1.1\r\n" + HOST + b"A: "
     slow_put = (b"PUT " + NAMESPACE.encode() + b"/pools/slow HTTP/1.1\r\n" + HOST + JSON_TYPE
                 + b"Content-Length: 1000\r\n\r\n")
     history = request("GET", NAMESPACE + "/workflows/large/history", close=False)
     interval = HEAD_SECONDS if full else 1
     late = LATE[full]
     return [
-        crowd_line(26, "heads that trickle", (408,), HEAD_SECONDS, late, 2000 if full else 400, slow_get,
-                   b"a", interval),
+        heads_that_trickle(late, 2000 if full else 400, interval),
         # Slower than 1 KiB/s is given up after 5 s; nobody may take longer than 15.
         crowd_line(27, "bodies of 10 B/s", (408,), BODY_GRACE_SECONDS, late, 50, slow_put, b"a", 0.1),
         crowd_line(27, "bodies that stop", (408,), BODY_GRACE_SECONDS, late, 50, slow_put + b"{", b"", 99),
@@ -373,6 +406,9 @@ def lines_of(server, full):
 def slow_and_many(table, full):
     with little_server() as server:
         make_large_history(server)
+        if full:
+            with table.line(26, "others hardly notice it by itself"):
+                heads_that_trickle_alone(server.port)
         quiet = baseline(server.port)
         before = descriptors_of(server)
         with Honest(server.port) as honest:
@@ -424,3 +460,15 @@ def run_many(table, port, full):
             raise failures[0]
 
     return finish
+
+
+def main():
+    """abuse_many.py PORT COUNT: a crowd of trickling heads; alone in its process."""
+    port, count = map(int, sys.argv[1:])
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    heads_that_trickle(LATE[True], count, HEAD_SECONDS)[2](port)
+
+
+if __name__ == "__main__":
+    main()
