@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "orchestrator/protocol/ensure.h"
+#include "orchestrator/store/packed_events.h"
 #include "orchestrator/store/schema_sql.h"
 
 namespace permit::store {
@@ -19,14 +20,21 @@ void add_table(Database& database, std::string_view name) {
   database.execute(std::string(schema.substr(begin, end - begin)).c_str());
 }
 
-void order_history_by_place(Database& database) {
+// It was ordered by run and event before it was by place: the same order.
+void pack_histories(Database& database, bool has_places) {
   database.execute("ALTER TABLE history RENAME TO history_before");
   add_table(database, "history");
-  database.execute(
-      "INSERT INTO history (place, commit_seq, events) "
-      "SELECT run << 20 | first_event_id, commit_seq, events FROM history_before "
-      "ORDER BY run, first_event_id;"
-      "DROP TABLE history_before");
+  {
+    EventPacker packer;
+    Statement rows(database, std::string("SELECT run << 20 | first_event_id, commit_seq, events "
+                                         "FROM history_before ORDER BY ") +
+                                 (has_places ? "place" : "run, first_event_id"));
+    Statement append(database, "INSERT INTO history (place, commit_seq, events) VALUES (?, ?, ?)");
+    for (auto row = rows.bind(); row.step();) {
+      append.run(row.i64(0), row.i64(1), Blob{packer.pack(row.text(2))});
+    }
+  }
+  database.execute("DROP TABLE history_before");
 }
 
 // All that there is, is listed.
@@ -53,10 +61,8 @@ void change_from(Database& database, int version) {
   }
   if (version < 3) add_table(database, "api_keys");
   if (version < 4) database.execute("DROP INDEX IF EXISTS runs_permits_open");
-  if (version < 5) {
-    order_history_by_place(database);
-    list_late(database);
-  }
+  if (version < 5) list_late(database);
+  if (version < 6) pack_histories(database, version == 5);
 }
 
 }  // namespace

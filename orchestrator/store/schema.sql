@@ -1,4 +1,4 @@
--- Permit's database, version 5 (schema.cpp brings older ones to it). Its pages have checksums since
+-- Permit's database, version 6 (schema.cpp brings older ones to it). Its pages have checksums since
 -- version 3: page_guard.h. Times are microseconds since 1970 (UTC); absent is NULL.
 -- History is the truth: a run's row repeats only what lists, uniqueness and timers need, and holds
 -- what is not history (`volatile`). core/invariants checks that the two agree.
@@ -58,13 +58,13 @@ CREATE INDEX runs_due ON runs (next_due, number) WHERE next_due IS NOT NULL;
 CREATE INDEX runs_offered ON runs (number) WHERE offered_on IS NOT NULL;
 CREATE INDEX runs_closed ON runs (close_time) WHERE close_time IS NOT NULL;
 
--- What one transaction appended to one run: event objects in JSON, separated by commas. By rowid,
--- since these rows are long: of a tree that is WITHOUT ROWID, four fill a page, and each page that
--- leads to others has as few.
+-- What one transaction appended to one run: event objects in JSON, separated by commas, and packed
+-- (packed_events.h). By rowid, since these rows may be long: of a tree that is WITHOUT ROWID, few
+-- fill a page, and each page that leads to others has as few.
 CREATE TABLE history (
   place INTEGER PRIMARY KEY,    -- run << 20 | first_event_id
   commit_seq INTEGER NOT NULL,
-  events TEXT NOT NULL,
+  events BLOB NOT NULL,
   run INTEGER AS (place >> 20),
   first_event_id INTEGER AS (place & 1048575)
 ) STRICT;

@@ -262,10 +262,12 @@ std::vector<HistoryBatch> Store::history(RunNumber number, std::int64_t from_eve
 std::vector<HistoryBatch> Store::read_history(Statement::Cursor rows, RunNumber number) {
   std::vector<HistoryBatch> batches;
   while (rows.step()) {
-    batches.push_back({rows.i64(0), std::string(rows.text(1))});
-    if (batches.back().events.find('\0') == std::string::npos) continue;
-    throw Damaged(SQLITE_CORRUPT, "the events of run " + std::to_string(number.value) +
-                                      " are not as they were written: the disk has lost a part");
+    std::optional<std::string> events = unpack_events(rows.blob(1));
+    if (!events || events->find('\0') != std::string::npos) {
+      throw Damaged(SQLITE_CORRUPT, "the events of run " + std::to_string(number.value) +
+                                        " are not as they were written: the disk has lost a part");
+    }
+    batches.push_back({rows.i64(0), std::move(*events)});
   }
   return batches;
 }
@@ -466,7 +468,7 @@ void Store::update_run(const RunRow& row) {
 
 void Store::append_history(RunNumber run, const HistoryBatch& batch) {
   sql_->append_history.run(place_of(run, batch.first_event_id), counters_.commit_seq + 1,
-                           batch.events);
+                           Blob{packer_.pack(batch.events)});
 }
 
 void Store::put_activity(RunNumber run, const ActivityRow& row) {

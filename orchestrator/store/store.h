@@ -19,6 +19,7 @@
 #include "orchestrator/store/ballast.h"
 #include "orchestrator/store/commit_mark.h"
 #include "orchestrator/store/database.h"
+#include "orchestrator/store/packed_events.h"
 #include "orchestrator/store/schema.h"
 
 namespace permit::store {
@@ -222,6 +223,7 @@ class Store {
   Database database_;
   std::unique_ptr<Statements> sql_;
   std::unique_ptr<ApiKeyTable> api_keys_;
+  EventPacker packer_;
   std::optional<Transaction> batch_;
   Counters counters_;
   Counters committed_;

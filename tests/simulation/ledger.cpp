@@ -56,7 +56,9 @@ std::vector<Ledger::Row> Ledger::rows_after(store::Store& store, std::int64_t co
   }
   std::vector<Row> rows;
   for (auto row = rows_after_->bind(commit_seq); row.step();) {
-    rows.push_back({row.i64(0), row.i64(1), row.i64(2), std::string(row.text(3))});
+    auto events = store::unpack_events(row.blob(3));
+    require(events.has_value(), "events that cannot be unpacked");
+    rows.push_back({row.i64(0), row.i64(1), row.i64(2), std::move(*events)});
   }
   return rows;
 }

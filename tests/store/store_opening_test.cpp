@@ -188,6 +188,31 @@ TEST_CASE("a file that has no room for seals is taken for one only if its versio
   CHECK(store.counters().commit_seq == 6);
 }
 
+TEST_CASE("the histories of version 5 are packed") {
+  const CrashVfs vfs;
+  {
+    Store store(on(vfs));
+  }
+  {
+    Database database(on(vfs));
+    database.execute(
+        "DROP TABLE history;"
+        "CREATE TABLE history (place INTEGER PRIMARY KEY, commit_seq INTEGER NOT NULL, "
+        "events TEXT NOT NULL, run INTEGER AS (place >> 20), "
+        "first_event_id INTEGER AS (place & 1048575)) STRICT;"
+        "INSERT INTO history VALUES (7 << 20 | 3, 4, '{\"eventId\":\"3\"}'), (7 << 20 | 1, 2, "
+        "'a')");
+    database.set_user_version(5);
+  }
+  Store store(on(vfs));
+  const auto history = store.history(RunNumber{7});
+  REQUIRE(history.size() == 2);
+  CHECK(history[0].events == "a");
+  CHECK(history[1].first_event_id == 3);
+  CHECK(history[1].events == "{\"eventId\":\"3\"}");
+  CHECK(store.history(RunNumber{7}, 2, 3).size() == 1);
+}
+
 TEST_CASE("a damaged file of an old version is not sealed as it is") {
   Disk disk;
   {

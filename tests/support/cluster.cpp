@@ -158,7 +158,7 @@ std::vector<Cluster::Commit> Cluster::new_commits() {
   for (auto row = batches.bind(last_commit_); row.step();) {
     if (commits.empty() || commits.back().seq != row.i64(0)) commits.push_back({row.i64(0), {}});
     const std::string run = name(RunId(row.text(1)));
-    const std::string text = "[" + std::string(row.text(2)) + "]";
+    const std::string text = "[" + store::unpack_events(row.blob(2)).value() + "]";
     for (Event& event : read_json<std::vector<Event>>(text)) {
       commits.back().events.emplace_back(run, std::move(event));
     }

@@ -1,16 +1,15 @@
 // Takes a database of this version back to schema version 4, to try how it is brought here again.
+// Its histories, which SQL cannot unpack, are lost.
 #pragma once
 
 namespace permit::test {
 
 inline constexpr const char* back_to_schema_4 = R"sql(
-  ALTER TABLE history RENAME TO history_5;
+  DROP TABLE history;
   CREATE TABLE history (
     run INTEGER NOT NULL, first_event_id INTEGER NOT NULL, commit_seq INTEGER NOT NULL,
     events TEXT NOT NULL, PRIMARY KEY (run, first_event_id)
   ) STRICT, WITHOUT ROWID;
-  INSERT INTO history SELECT run, first_event_id, commit_seq, events FROM history_5;
-  DROP TABLE history_5;
   DROP INDEX runs_workflow_id;
   DROP INDEX holds_by_slot;
   ALTER TABLE runs DROP COLUMN listed;

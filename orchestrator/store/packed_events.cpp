@@ -1,0 +1,89 @@
+#include "orchestrator/store/packed_events.h"
+
+#include <lz4.h>
+
+#include <algorithm>
+
+#include "orchestrator/protocol/ensure.h"
+#include "orchestrator/store/event_dictionary_txt.h"
+
+namespace permit::store {
+
+namespace {
+
+// Which dictionary, then the length of the JSON, then an LZ4 block.
+constexpr std::size_t head_bytes = 5;
+constexpr char dictionary_1 = 1;
+constexpr std::size_t ratio_max = 255;  // of LZ4; what says more is damaged
+constexpr std::size_t events_bytes_max = LZ4_MAX_INPUT_SIZE;
+
+// Events as they are written, the most frequent ones last. What is packed with it needs it as it
+// is: never change it. A better one gets a number of its own, beside this one.
+std::string joined_lines(std::string_view text) {
+  std::string joined(text);
+  joined.erase(std::remove(joined.begin(), joined.end(), '\n'), joined.end());
+  return joined;
+}
+
+// Events as they are written, a line each, the most frequent ones last. What is packed with it
+// needs it as it is: it never changes. A better one gets a number of its own, beside this one.
+const std::string& dictionary() {
+  static const std::string joined = joined_lines(event_dictionary);
+  return joined;
+}
+
+int as_int(std::size_t size) {
+  ENSURE(size <= events_bytes_max);
+  return static_cast<int>(size);
+}
+
+// With the dictionary, as every text begins. LZ4 allows for copies of it.
+LZ4_stream_t loaded_stream() {
+  LZ4_stream_t stream;
+  ENSURE(LZ4_initStream(&stream, sizeof stream) != nullptr);
+  LZ4_loadDict(&stream, dictionary().data(), as_int(dictionary().size()));
+  return stream;
+}
+
+}  // namespace
+
+struct EventPacker::State {
+  const LZ4_stream_t loaded = loaded_stream();
+  LZ4_stream_t stream{};
+  std::string packed;
+};
+
+EventPacker::EventPacker() : state_(std::make_unique<State>()) {}
+EventPacker::~EventPacker() = default;
+
+std::string_view EventPacker::pack(std::string_view events) {
+  std::string& packed = state_->packed;
+  const int size = as_int(events.size());
+  const int room = LZ4_compressBound(size);
+  packed.resize(std::max(packed.size(), head_bytes + static_cast<std::size_t>(room)));
+  packed[0] = dictionary_1;
+  for (std::size_t i = 0; i < 4; ++i) packed[1 + i] = static_cast<char>(events.size() >> (8 * i));
+  state_->stream = state_->loaded;
+  const int length = LZ4_compress_fast_continue(&state_->stream, events.data(),
+                                                packed.data() + head_bytes, size, room, 1);
+  ENSURE(length > 0);
+  return std::string_view(packed).substr(0, head_bytes + static_cast<std::size_t>(length));
+}
+
+std::optional<std::string> unpack_events(std::string_view packed) {
+  if (packed.size() < head_bytes || packed[0] != dictionary_1) return std::nullopt;
+  std::size_t size = 0;
+  for (std::size_t i = 0; i < 4; ++i) {
+    size |= std::size_t{static_cast<unsigned char>(packed[1 + i])} << (8 * i);
+  }
+  packed.remove_prefix(head_bytes);
+  if (size > packed.size() * ratio_max) return std::nullopt;
+  std::string events(size, '\0');
+  const int length =
+      LZ4_decompress_safe_usingDict(packed.data(), events.data(), as_int(packed.size()),
+                                    as_int(size), dictionary().data(), as_int(dictionary().size()));
+  if (length != as_int(size)) return std::nullopt;
+  return events;
+}
+
+}  // namespace permit::store

@@ -1,0 +1,29 @@
+// The events of histories as they lie in the database: LZ4 with a dictionary of what events are
+// made of. A history is a seventh of its JSON then, and less than a page is written for each.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace permit::store {
+
+// For one thread.
+class EventPacker {
+ public:
+  EventPacker();
+  ~EventPacker();
+
+  // Good until the next call.
+  std::string_view pack(std::string_view events);
+
+ private:
+  struct State;
+  const std::unique_ptr<State> state_;
+};
+
+// nullopt: that is nothing that an EventPacker has made.
+std::optional<std::string> unpack_events(std::string_view packed);
+
+}  // namespace permit::store
