@@ -17,8 +17,6 @@ constexpr char dictionary_1 = 1;
 constexpr std::size_t ratio_max = 255;  // of LZ4; what says more is damaged
 constexpr std::size_t events_bytes_max = LZ4_MAX_INPUT_SIZE;
 
-// Events as they are written, the most frequent ones last. What is packed with it needs it as it
-// is: never change it. A better one gets a number of its own, beside this one.
 std::string joined_lines(std::string_view text) {
   std::string joined(text);
   joined.erase(std::remove(joined.begin(), joined.end(), '\n'), joined.end());
@@ -77,7 +75,7 @@ std::optional<std::string> unpack_events(std::string_view packed) {
     size |= std::size_t{static_cast<unsigned char>(packed[1 + i])} << (8 * i);
   }
   packed.remove_prefix(head_bytes);
-  if (size > packed.size() * ratio_max) return std::nullopt;
+  if (size > std::min(packed.size() * ratio_max, events_bytes_max)) return std::nullopt;
   std::string events(size, '\0');
   const int length =
       LZ4_decompress_safe_usingDict(packed.data(), events.data(), as_int(packed.size()),

@@ -1,5 +1,5 @@
 // The events of histories as they lie in the database: LZ4 with a dictionary of what events are
-// made of. A history is a seventh of its JSON then, and less than a page is written for each.
+// made of. A seventh of their JSON is left, so that a commit writes fewer pages.
 #pragma once
 
 #include <memory>
