@@ -95,8 +95,9 @@ lapsing=$(jq -r '.slots[0].id + "?runId=" + .slots[0].runId' <<<"$answer")
 ask POST /workflows/writer '{"workflowType":{"name":"W"},"taskQueue":{"name":"none"}}'
 expect 200 start
 
-printf '{"input":["%0100000d"],"requestId":"ID"}' 0 >"$PERMIT_TESTS_DIR/signal.json"
-# signal <request id>: 100 kB of history.
+# signal <request id>: 100 kB of history, which cannot be packed into less.
+noise=$(head -c 75000 /dev/urandom | base64 -w 0)
+printf '{"requestId":"ID","input":["%s"]}' "$noise" >"$PERMIT_TESTS_DIR/signal.json"
 signal() {
   sed "s/ID/$1/" "$PERMIT_TESTS_DIR/signal.json" >"$PERMIT_TESTS_DIR/request.json"
   ask POST /workflows/writer/signal/fill "@$PERMIT_TESTS_DIR/request.json"
