@@ -103,11 +103,31 @@ void Ledger::check_parent_close(const RunTrace& run) {
   }
 }
 
-// Every permit is closed by its deadline and grace, whatever its worker does.
+namespace {
+
+// When a run's timeouts end it.
+Time end_by_timeouts(const RunTrace& run) {
+  const auto& started = *run.events.front().get_if<event::WorkflowExecutionStarted>();
+  Time end = never;
+  if (started.workflow_run_timeout > Duration(0)) end = run.started + started.workflow_run_timeout;
+  if (is_set(started.workflow_execution_expiration_time)) {
+    end = std::min(end, started.workflow_execution_expiration_time);
+  }
+  return end;
+}
+
+}  // namespace
+
+// Every permit is closed by its deadline and grace, and every other run by its timeouts, whatever
+// their workers do.
 void Ledger::check_deadlines(Time now) const {
   for (const std::int64_t number : open_) {
     const RunTrace& run = runs_.at(number);
-    if (!run.request) continue;
+    if (!run.request) {
+      require(now < end_by_timeouts(run),
+              [&] { return "run " + run.workflow_id.value + " is open past its timeouts"; });
+      continue;
+    }
     const Duration grace = std::max<Duration>(std::chrono::seconds(5), run.request->lease / 10);
     require(now < deadline_max(run) + grace, [&] {
       return "permit " + run.workflow_id.value + " fence " +

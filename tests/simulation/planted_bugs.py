@@ -216,11 +216,12 @@ TIMERS = [
          "                 run.now() + state.started.permit_request->lease);\n  }\n"
          "  task.identity = std::move(hand_out.identity);\n"),
     ]),
-    (29, "a run that no worker ever polled has no backstop", 1, [
+    (29, "a permit that no worker has ever polled has no backstop", 1, [
         (CORE + "run_state.cpp",
          "  Time due = std::min(expiration(state), workflow_task_due(state));\n",
          "  Time due = std::min(expiration(state), workflow_task_due(state));\n"
-         "  if (PLANTED(29) && state.last_completed_started_id == 0) "
+         "  // Its first task, with event 3, is the server's.\n"
+         "  if (PLANTED(29) && state.is_managed_permit() && state.last_completed_started_id <= 3) "
          "due = workflow_task_due(state);\n"),
     ]),
     (30, "what is due within a second of the last scan is skipped by the next one", 1, [
@@ -529,6 +530,13 @@ OPERATION = [
          "  if (deadline <= now || state.lease_timer_fired) return std::nullopt;\n",
          "  if (!PLANTED(66) && (deadline <= now || state.lease_timer_fired)) "
          "return std::nullopt;\n"),
+    ]),
+    (67, "a run that no worker has ever polled has no end by its timeouts", 1, [
+        (CORE + "run_state.cpp",
+         "  for (const auto& [id, timer] : state.timers) {\n    if (!timer.fired) due =",
+         "  if (PLANTED(67) && state.last_completed_started_id == 0) "
+         "due = workflow_task_due(state);\n"
+         "  for (const auto& [id, timer] : state.timers) {\n    if (!timer.fired) due ="),
     ]),
 ]
 
