@@ -62,8 +62,9 @@ std::string_view EventPacker::pack(std::string_view events) {
   packed[0] = dictionary_1;
   for (std::size_t i = 0; i < 4; ++i) packed[1 + i] = static_cast<char>(events.size() >> (8 * i));
   state_->stream = state_->loaded;
-  const int length = LZ4_compress_fast_continue(&state_->stream, events.data(),
-                                                packed.data() + head_bytes, size, room, 1);
+  const char* const source = events.data();
+  const int length = LZ4_compress_fast_continue(&state_->stream, source, packed.data() + head_bytes,
+                                                size, room, 1);
   ENSURE(length > 0);
   return std::string_view(packed).substr(0, head_bytes + static_cast<std::size_t>(length));
 }
@@ -77,9 +78,10 @@ std::optional<std::string> unpack_events(std::string_view packed) {
   packed.remove_prefix(head_bytes);
   if (size > std::min(packed.size() * ratio_max, events_bytes_max)) return std::nullopt;
   std::string events(size, '\0');
+  const char* const source = packed.data();
   const int length =
-      LZ4_decompress_safe_usingDict(packed.data(), events.data(), as_int(packed.size()),
-                                    as_int(size), dictionary().data(), as_int(dictionary().size()));
+      LZ4_decompress_safe_usingDict(source, events.data(), as_int(packed.size()), as_int(size),
+                                    dictionary().data(), as_int(dictionary().size()));
   if (length != as_int(size)) return std::nullopt;
   return events;
 }
