@@ -95,7 +95,7 @@ TEST_CASE("each kind of fault is found, with its row") {
        "history | run 1 |"},
       {"UPDATE history SET events = (SELECT events FROM history WHERE run = 2 LIMIT 1) WHERE run = "
        "1",
-       "run 1"},
+       "runs | run 1 |"},
       {"UPDATE history SET commit_seq = 0 WHERE run = 1 AND first_event_id > 1",
        "history | run 1, event"},
       {"INSERT INTO history VALUES (99 << 20 | 1, 1, x'')", "events of a run that there is not"},
