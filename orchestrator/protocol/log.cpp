@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <ctime>
 
 #include "orchestrator/protocol/json_text.h"
 #include "orchestrator/protocol/json_writer.h"
+#include "orchestrator/protocol/time_text.h"
 
 namespace permit {
 
@@ -18,36 +20,38 @@ constexpr std::array<std::string_view, 4> level_names = {"debug", "info", "warn"
 // A text that anybody made is cut to this, so that a line stays one that people can read.
 constexpr std::size_t text_bytes_max = 1'000;
 
-// What follows event and msg, in this order on every line.
+// What follows event and msg, in this order on every line; with its key as it is in JSON.
 template <class Visit>
 void for_each_field(const LogLine& line, Visit visit) {
-  visit("namespace", line.namespace_);
-  visit("workflow_id", line.workflow_id);
-  visit("run_id", line.run_id);
-  visit("workflow_type", line.workflow_type);
-  visit("task_queue", line.task_queue);
-  visit("pool", line.pool);
-  visit("slot", line.slot);
-  visit("outcome", line.outcome);
-  visit("cause", line.cause);
-  visit("possible_overlap", line.possible_overlap);
-  visit("holder", line.holder);
-  visit("fence", line.fence);
-  visit("wait_ms", line.wait_ms);
-  visit("held_ms", line.held_ms);
-  visit("by", line.by);
-  visit("key", line.key);
-  visit("reason", line.reason);
-  visit("method", line.method);
-  visit("path", line.path);
-  visit("status", std::int64_t{line.status});
-  visit("took_ms", line.took_ms);
-  visit("request_id", line.request_id);
-  visit("trace_id", line.trace_id);
-  visit("span_id", line.span_id);
-  visit("dropped", line.dropped);
-  visit("error", line.error);
+  visit(R"(,"namespace":)", line.namespace_);
+  visit(R"(,"workflow_id":)", line.workflow_id);
+  visit(R"(,"run_id":)", line.run_id);
+  visit(R"(,"workflow_type":)", line.workflow_type);
+  visit(R"(,"task_queue":)", line.task_queue);
+  visit(R"(,"pool":)", line.pool);
+  visit(R"(,"slot":)", line.slot);
+  visit(R"(,"outcome":)", line.outcome);
+  visit(R"(,"cause":)", line.cause);
+  visit(R"(,"possible_overlap":)", line.possible_overlap);
+  visit(R"(,"holder":)", line.holder);
+  visit(R"(,"fence":)", line.fence);
+  visit(R"(,"wait_ms":)", line.wait_ms);
+  visit(R"(,"held_ms":)", line.held_ms);
+  visit(R"(,"by":)", line.by);
+  visit(R"(,"key":)", line.key);
+  visit(R"(,"reason":)", line.reason);
+  visit(R"(,"method":)", line.method);
+  visit(R"(,"path":)", line.path);
+  visit(R"(,"status":)", std::int64_t{line.status});
+  visit(R"(,"took_ms":)", line.took_ms);
+  visit(R"(,"request_id":)", line.request_id);
+  visit(R"(,"trace_id":)", line.trace_id);
+  visit(R"(,"span_id":)", line.span_id);
+  visit(R"(,"dropped":)", line.dropped);
+  visit(R"(,"error":)", line.error);
 }
+
+std::string_view name_of_key(std::string_view key) { return key.substr(2, key.size() - 4); }
 
 // Not in the middle of a character.
 std::string_view cut(std::string_view text) {
@@ -58,10 +62,9 @@ std::string_view cut(std::string_view text) {
 }
 
 void append_number(std::int64_t number, std::string& out) {
-  std::array<char, 24> digits{};
-  const int size =
-      std::snprintf(digits.data(), digits.size(), "%lld", static_cast<long long>(number));
-  out.append(digits.data(), static_cast<std::size_t>(size));
+  std::array<char, 24> digits;
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
+  out.append(digits.data(), static_cast<std::size_t>(end - digits.data()));
 }
 
 // --- Characters ---
@@ -93,10 +96,15 @@ void append_utf16_escape(std::uint32_t unit, std::string& out) {
 
 // JSON lets stand what a terminal does not: somebody will look at the lines as they are.
 void append_tame_string(std::string_view text, std::string& out) {
+  const bool plain = plain_end(text.data(), text.data() + text.size()) == text.data() + text.size();
+  if (plain && text.find('\x7F') == std::string_view::npos) {
+    out += '"';
+    out += text;
+    out += '"';
+    return;
+  }
   const std::size_t begin = out.size();
   append_json_string(text, out);
-  const auto is_tame = [](char c) { return static_cast<unsigned char>(c) < 0x7F; };
-  if (std::all_of(out.begin() + static_cast<std::ptrdiff_t>(begin), out.end(), is_tame)) return;
   const std::string json = out.substr(begin);
   out.resize(begin);
   for (std::size_t at = 0, size = 0; at < json.size(); at += size) {
@@ -116,42 +124,25 @@ void append_tame_string(std::string_view text, std::string& out) {
 struct JsonFields {
   std::string& out;
 
-  void key(std::string_view name) {
-    out += ",\"";
-    out += name;
-    out += "\":";
-  }
-  void operator()(std::string_view name, std::string_view text) {
+  void operator()(std::string_view key, std::string_view text) {
     if (text.empty()) return;
-    key(name);
+    out += key;
     append_tame_string(cut(text), out);
   }
-  void operator()(std::string_view name, bool flag) {
+  void operator()(std::string_view key, bool flag) {
     if (!flag) return;
-    key(name);
+    out += key;
     out += "true";
   }
-  void operator()(std::string_view name, std::int64_t number) {
-    if (number != 0) (*this)(name, std::optional(number));
+  void operator()(std::string_view key, std::int64_t number) {
+    if (number != 0) (*this)(key, std::optional(number));
   }
-  void operator()(std::string_view name, std::optional<std::int64_t> number) {
+  void operator()(std::string_view key, std::optional<std::int64_t> number) {
     if (!number) return;
-    key(name);
+    out += key;
     append_number(*number, out);
   }
 };
-
-void append_moment(Time at, std::string& out) {
-  const std::int64_t micros = at.time_since_epoch().count();
-  const std::time_t seconds = static_cast<std::time_t>(micros / 1'000'000);
-  std::tm utc{};
-  gmtime_r(&seconds, &utc);
-  std::array<char, 40> text{};
-  std::size_t size = std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &utc);
-  size += static_cast<std::size_t>(std::snprintf(text.data() + size, text.size() - size, ".%06dZ",
-                                                 static_cast<int>(micros % 1'000'000)));
-  out.append(text.data(), size);
-}
 
 // --- Text ---
 
@@ -231,30 +222,31 @@ bool stands_alone(std::string_view name) {
 struct TextFields {
   std::string& out;
 
-  void key(std::string_view name) {
-    out += ' ';
+  void begin(std::string_view key) {
+    std::string_view name = name_of_key(key);
     if (name.ends_with("_ms")) name.remove_suffix(3);
+    out += ' ';
     out += name;
     out += '=';
   }
-  void operator()(std::string_view name, std::string_view text) {
-    if (text.empty() || stands_alone(name)) return;
-    key(name);
+  void operator()(std::string_view key, std::string_view text) {
+    if (text.empty() || stands_alone(name_of_key(key))) return;
+    begin(key);
     append_value(cut(text), out);
   }
-  void operator()(std::string_view name, bool flag) {
+  void operator()(std::string_view key, bool flag) {
     if (!flag) return;
     out += ' ';
-    out += name;
+    out += name_of_key(key);
   }
-  void operator()(std::string_view name, std::int64_t number) {
+  void operator()(std::string_view key, std::int64_t number) {
     if (number == 0) return;
-    key(name);
+    begin(key);
     append_number(number, out);
   }
-  void operator()(std::string_view name, std::optional<std::int64_t> ms) {
+  void operator()(std::string_view key, std::optional<std::int64_t> ms) {
     if (!ms) return;
-    key(name);
+    begin(key);
     append_span(*ms, out);
   }
 };
@@ -298,7 +290,7 @@ void append_json_line(const LogLine& line, Time at, std::string& out) {
   out += line.event;
   out += '"';
   JsonFields fields{out};
-  fields("msg", line.msg);
+  fields(R"(,"msg":)", line.msg);
   for_each_field(line, fields);
   out += '}';
 }

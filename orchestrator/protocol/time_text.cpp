@@ -4,6 +4,7 @@
 #include <charconv>
 #include <chrono>
 #include <cstdint>
+#include <cstring>
 
 #include "orchestrator/protocol/ensure.h"
 #include "orchestrator/protocol/json_text.h"
@@ -99,56 +100,75 @@ minutes parse_offset(Cursor& cursor, bool& ok) {
   return negative ? -offset : offset;
 }
 
-// Text of a bounded length, so that it is appended as a whole: a history has many times in it.
-class ShortText {
- public:
-  void put(char c) { text_[size_++] = c; }
-  // With zeros in front.
-  void put(std::uint32_t value, std::size_t width) {
-    for (std::size_t at = size_ + width; at > size_; value /= 10) {
-      text_[--at] = static_cast<char>('0' + value % 10);
-    }
-    size_ += width;
+// "000102…99": a history has many times in it, so digits are put in pairs.
+constexpr std::array<char, 200> make_digit_pairs() {
+  std::array<char, 200> pairs{};
+  for (std::size_t i = 0; i < 100; ++i) {
+    pairs[2 * i] = static_cast<char>('0' + i / 10);
+    pairs[2 * i + 1] = static_cast<char>('0' + i % 10);
   }
-  void put_fraction(std::uint32_t micros) {
-    if (micros == 0) return;
-    put('.');
-    if (micros % 1000 == 0) {
-      put(micros / 1000, 3);
-    } else {
-      put(micros, 6);
-    }
-  }
-  void append_to(std::string& out) const { out.append(text_.data(), size_); }
+  return pairs;
+}
+constexpr std::array<char, 200> digit_pairs = make_digit_pairs();
 
- private:
-  std::array<char, 32> text_;
-  std::size_t size_ = 0;
-};
+void put_2(std::uint32_t value, char* to) {
+  std::memcpy(to, &digit_pairs[2 * std::size_t{value}], 2);
+}
+void put_6(std::uint32_t value, char* to) {
+  put_2(value / 10'000, to);
+  put_2(value / 100 % 100, to + 2);
+  put_2(value % 100, to + 4);
+}
+
+// "2026-08-01T12:00:00"; returns the microseconds that are left.
+constexpr std::size_t seconds_size = 19;
+std::uint32_t put_seconds(Time time, char* to) {
+  const sys_days day = std::chrono::floor<days>(time);
+  const year_month_day date(day);
+  const auto micros = static_cast<std::uint64_t>((time - day).count());
+  const auto second = static_cast<std::uint32_t>(micros / micros_per_second);
+  const auto years = static_cast<std::uint32_t>(int(date.year()));
+  std::memcpy(to, "0000-00-00T00:00:00", seconds_size);
+  put_2(years / 100 % 100, to);
+  put_2(years % 100, to + 2);
+  put_2(unsigned(date.month()), to + 5);
+  put_2(unsigned(date.day()), to + 8);
+  put_2(second / 3600, to + 11);
+  put_2(second / 60 % 60, to + 14);
+  put_2(second % 60, to + 17);
+  return static_cast<std::uint32_t>(micros % micros_per_second);
+}
+
+// ".5", to milliseconds if that is all there is; returns its end.
+char* put_fraction(std::uint32_t micros, char* to) {
+  if (micros == 0) return to;
+  *to++ = '.';
+  if (micros % 1000 == 0) {
+    put_2(micros / 10'000, to);
+    to[2] = static_cast<char>('0' + micros / 1000 % 10);
+    return to + 3;
+  }
+  put_6(micros, to);
+  return to + 6;
+}
 
 }  // namespace
 
 void append_time(Time time, std::string& out) {
   ENSURE(time >= time_min && time < time_end);
-  const sys_days day = std::chrono::floor<days>(time);
-  const year_month_day date(day);
-  const auto micros = (time - day).count();
-  const auto second = static_cast<std::uint32_t>(micros / micros_per_second);
-  ShortText text;
-  text.put(static_cast<std::uint32_t>(int(date.year())), 4);
-  text.put('-');
-  text.put(unsigned(date.month()), 2);
-  text.put('-');
-  text.put(unsigned(date.day()), 2);
-  text.put('T');
-  text.put(second / 3600, 2);
-  text.put(':');
-  text.put(second / 60 % 60, 2);
-  text.put(':');
-  text.put(second % 60, 2);
-  text.put_fraction(static_cast<std::uint32_t>(micros % micros_per_second));
-  text.put('Z');
-  text.append_to(out);
+  char text[32];
+  char* end = put_fraction(put_seconds(time, text), text + seconds_size);
+  *end++ = 'Z';
+  out.append(text, static_cast<std::size_t>(end - text));
+}
+
+void append_moment(Time time, std::string& out) {
+  char text[32];
+  const std::uint32_t micros = put_seconds(time, text);
+  text[seconds_size] = '.';
+  put_6(micros, text + seconds_size + 1);
+  text[seconds_size + 7] = 'Z';
+  out.append(text, seconds_size + 8);
 }
 
 std::string format_time(Time time) {
@@ -186,14 +206,13 @@ void append_duration(Duration duration, std::string& out) {
   ENSURE(micros <= duration_seconds_max * micros_per_second);
   ENSURE(micros >= -duration_seconds_max * micros_per_second);
   const std::int64_t size = micros < 0 ? -micros : micros;
-  if (micros < 0) out += '-';
-  char digits[20];
-  const auto end = std::to_chars(digits, digits + sizeof digits, size / micros_per_second).ptr;
-  out.append(digits, end);
-  ShortText fraction;
-  fraction.put_fraction(static_cast<std::uint32_t>(size % micros_per_second));
-  fraction.put('s');
-  fraction.append_to(out);
+  char text[32];
+  char* end = text;
+  if (micros < 0) *end++ = '-';
+  end = std::to_chars(end, text + sizeof text, size / micros_per_second).ptr;
+  end = put_fraction(static_cast<std::uint32_t>(size % micros_per_second), end);
+  *end++ = 's';
+  out.append(text, static_cast<std::size_t>(end - text));
 }
 
 std::string format_duration(Duration duration) {

@@ -13,6 +13,9 @@ namespace permit {
 // years 1970 to 9999 there is no such text, and it throws InvariantViolated.
 void append_time(Time time, std::string& out);
 std::string format_time(Time time);
+// The same for logs, where times stand below each other: always with six digits of fraction. Throws
+// nothing.
+void append_moment(Time time, std::string& out);
 
 // Takes an offset for Z and 1 to 9 digits of fraction; what is below a microsecond is cut off.
 // Empty for anything else, or outside the years 1970 to 9999.
