@@ -24,7 +24,7 @@ constexpr std::array<std::uint8_t, 256> make_digits() {
 constexpr std::array<std::uint8_t, 256> digits = make_digits();
 
 std::uint32_t byte_at(std::string_view bytes, std::size_t i) {
-  return i < bytes.size() ? static_cast<unsigned char>(bytes[i]) : 0;
+  return static_cast<unsigned char>(bytes[i]);
 }
 
 std::uint32_t digit_at(std::string_view text, std::size_t i) {
@@ -32,6 +32,11 @@ std::uint32_t digit_at(std::string_view text, std::size_t i) {
 }
 
 char char_of(std::uint32_t bits) { return alphabet[bits & 63]; }
+
+char* put_digits(char* to, std::uint32_t bits) {
+  for (const unsigned shift : {18u, 12u, 6u, 0u}) *to++ = char_of(bits >> shift);
+  return to;
+}
 
 char* put_bytes(char* to, std::uint32_t bits, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) *to++ = static_cast<char>(bits >> (16 - 8 * i) & 0xFF);
@@ -59,16 +64,16 @@ void append_base64(std::string_view bytes, std::string& out) {
   const std::size_t start = out.size();
   out.resize(start + (bytes.size() + 2) / 3 * 4);
   char* to = out.data() + start;
-  for (std::size_t i = 0; i < bytes.size(); i += 3, to += 4) {
-    const std::uint32_t bits =
-        byte_at(bytes, i) << 16 | byte_at(bytes, i + 1) << 8 | byte_at(bytes, i + 2);
-    to[0] = char_of(bits >> 18);
-    to[1] = char_of(bits >> 12);
-    to[2] = char_of(bits >> 6);
-    to[3] = char_of(bits);
+  std::size_t i = 0;
+  for (; i + 3 <= bytes.size(); i += 3) {
+    to = put_digits(to,
+                    byte_at(bytes, i) << 16 | byte_at(bytes, i + 1) << 8 | byte_at(bytes, i + 2));
   }
-  if (bytes.size() % 3 != 0) to[-1] = '=';
-  if (bytes.size() % 3 == 1) to[-2] = '=';
+  const std::size_t rest = bytes.size() - i;
+  if (rest == 0) return;
+  to = put_digits(to, byte_at(bytes, i) << 16 | (rest == 2 ? byte_at(bytes, i + 1) << 8 : 0));
+  to[-1] = '=';
+  if (rest == 1) to[-2] = '=';
 }
 
 std::string to_base64(std::string_view bytes) {

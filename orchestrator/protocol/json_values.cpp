@@ -34,7 +34,8 @@ void read_integer(JsonReader& reader, Integer& value, std::string_view expected)
 template <class Number>
 void append_number(Number number, std::string& out) {
   char text[32];
-  out.append(text, std::to_chars(text, text + sizeof text, number).ptr);
+  const char* const end = std::to_chars(text, text + sizeof text, number).ptr;
+  out.append(text, static_cast<std::size_t>(end - text));
 }
 
 // Text that a JSON parser would take as a value which says nothing.
@@ -160,9 +161,10 @@ void write_value(JsonWriter& writer, bool value) { writer.out += value ? "true" 
 void write_value(JsonWriter& writer, std::int32_t value) { append_number(value, writer.out); }
 
 void write_value(JsonWriter& writer, std::int64_t value) {
-  writer.out += '"';
-  append_number(value, writer.out);
-  writer.out += '"';
+  char text[32] = {'"'};
+  char* end = std::to_chars(text + 1, text + sizeof text, value).ptr;
+  *end++ = '"';
+  writer.out.append(text, static_cast<std::size_t>(end - text));
 }
 
 void write_value(JsonWriter& writer, double value) {

@@ -49,6 +49,10 @@ void append_json_string(std::string_view text, std::string& out) {
   const char* at = text.data();
   const char* const end = at + text.size();
   const char* copied = at;  // up to here
+  const auto copy_to = [&](const char* to) {
+    out.append(copied, static_cast<std::size_t>(to - copied));
+    copied = to;
+  };
   out += '"';
   while ((at = plain_end(at, end)) != end) {
     const std::size_t size = utf8_size(at, end);
@@ -56,7 +60,7 @@ void append_json_string(std::string_view text, std::string& out) {
       at += size;
       continue;
     }
-    out.append(copied, at);
+    copy_to(at);
     if (size == 3) {
       out += at[2] == '\xA8' ? "\\u2028" : "\\u2029";
     } else if (size == 1) {
@@ -67,7 +71,7 @@ void append_json_string(std::string_view text, std::string& out) {
     at += std::max<std::size_t>(size, 1);
     copied = at;
   }
-  out.append(copied, end);
+  copy_to(end);
   out += '"';
 }
 
