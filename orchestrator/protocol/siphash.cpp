@@ -2,6 +2,7 @@
 
 #include <array>
 #include <bit>
+#include <cstring>
 
 namespace permit {
 
@@ -34,10 +35,16 @@ struct SipState {
   void take_all(std::string_view text, int n);
 };
 
+static_assert(std::endian::native == std::endian::little);
+
 // Up to eight bytes, little-endian.
 std::uint64_t word_of(std::string_view bytes) {
   std::uint64_t word = 0;
-  for (std::size_t i = 0; i < bytes.size() && i < 8; ++i) {
+  if (bytes.size() >= 8) {
+    std::memcpy(&word, bytes.data(), 8);
+    return word;
+  }
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
     word |= std::uint64_t{static_cast<unsigned char>(bytes[i])} << (8 * i);
   }
   return word;
@@ -49,13 +56,16 @@ void SipState::take_all(std::string_view text, int n) {
   take(word_of(text.substr(at)) | (static_cast<std::uint64_t>(text.size()) << 56U), n);
 }
 
-void append_hex(std::uint64_t word, std::string& out) {
+constexpr std::size_t hex_size = 16;  // of a word
+
+char* put_hex(std::uint64_t word, char* to) {
   static constexpr char digits[] = "0123456789abcdef";
   for (int byte = 0; byte < 8; ++byte) {
     const auto value = static_cast<unsigned>(word >> (8 * byte)) & 0xffU;
-    out += digits[value >> 4U];
-    out += digits[value & 0xfU];
+    *to++ = digits[value >> 4U];
+    *to++ = digits[value & 0xfU];
   }
+  return to;
 }
 
 }  // namespace
@@ -66,14 +76,14 @@ std::string siphash_hex(std::string_view key, std::string_view text) {
   SipState state{k0 ^ 0x736f6d6570736575U, k1 ^ 0x646f72616e646f6dU ^ 0xeeU,
                  k0 ^ 0x6c7967656e657261U, k1 ^ 0x7465646279746573U};
   state.take_all(text, 2);
-  std::string out;
+  std::array<char, 2 * hex_size> hex;
   state.v2 ^= 0xeeU;
   state.rounds(4);
-  append_hex(state.v0 ^ state.v1 ^ state.v2 ^ state.v3, out);
+  char* middle = put_hex(state.v0 ^ state.v1 ^ state.v2 ^ state.v3, hex.data());
   state.v1 ^= 0xddU;
   state.rounds(4);
-  append_hex(state.v0 ^ state.v1 ^ state.v2 ^ state.v3, out);
-  return out;
+  put_hex(state.v0 ^ state.v1 ^ state.v2 ^ state.v3, middle);
+  return std::string(hex.data(), hex.size());
 }
 
 bool equal_in_constant_time(std::string_view a, std::string_view b) {
