@@ -215,8 +215,9 @@ Header Auth::cookie(const Request& request, const std::string& value) const {
 }
 
 void refuse_key_in_target(const Request& request) {
-  std::string target = request.target;
-  if (target.find('%') != std::string::npos) target = percent_decode(target).value_or(target);
+  std::optional<std::string> decoded;
+  if (request.target.find('%') != std::string::npos) decoded = percent_decode(request.target);
+  const std::string& target = decoded ? *decoded : request.target;
   const bool may_have = target.find("permit_") != std::string::npos;
   const bool has_key = (may_have && service::without_api_keys(target) != target) ||
                        request.query.find("access_token=") != std::string::npos ||

@@ -32,9 +32,9 @@ struct Routes::Call {
   const std::string& variable(std::string_view name) const;
 
   // A query parameter by its lowerCamelCase name. Given twice is an error.
-  std::optional<std::string> parameter(const std::string& name) const;
-  std::int32_t integer(const std::string& name) const;
-  bool flag(const std::string& name) const;
+  std::optional<std::string> parameter(std::string_view name) const;
+  std::int32_t integer(std::string_view name) const;
+  bool flag(std::string_view name) const;
   // Refuses parameters that the route's Doc does not have.
   void check_parameters() const;
 
@@ -66,7 +66,7 @@ struct Routes::Call {
   template <class Response>
   service::Done<Response> done() const {
     ENSURE(route->doc.has_answer<Response>());
-    return [exchange = exchange, form = form](service::Result<Response> result) {
+    return [exchange = exchange, form = form](const service::Result<Response>& result) {
       if (const auto* error = std::get_if<Error>(&result)) {
         reply_error(*exchange, *error);
         return;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstring>
 #include <utility>
 
 namespace permit::http {
@@ -38,27 +39,57 @@ constexpr ByteSet address_bytes("0123456789abcdefABCDEF", ":.");
 constexpr ByteSet digit_bytes("0123456789", "");
 constexpr ByteSet digit_and_dot_bytes("0123456789", ".");
 
+// Whether the eight bytes at `at` are all text, and none a tab.
+bool are_text(const char* at) {
+  constexpr std::uint64_t ones = 0x0101010101010101u;
+  std::uint64_t word = 0;
+  std::memcpy(&word, at, 8);
+  // A byte has its high bit here if it is above 0x7F, below 0x20, or 0x7F.
+  const std::uint64_t others = word | (word - ones * 0x20) | (word + ones);
+  return (others & (ones * 0x80)) == 0;
+}
+
 bool is_token(std::string_view text) { return !text.empty() && token_bytes.has_all(text); }
 
-char lower(char byte) {
+constexpr char lower(char byte) {
   return byte >= 'A' && byte <= 'Z' ? static_cast<char>(byte - 'A' + 'a') : byte;
 }
 
 bool equals_ignoring_case(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+  return a == b ||  // as most write it
+         std::equal(a.begin(), a.end(), b.begin(), b.end(),
                     [](char x, char y) { return lower(x) == lower(y); });
 }
 
-std::string lowered(std::string_view text) {
-  std::string result(text);
-  std::transform(result.begin(), result.end(), result.begin(), lower);
-  return result;
+// Of each byte of a token that in lower case, of any other 0.
+constexpr std::array<char, 256> make_lower_token_bytes() {
+  std::array<char, 256> lowers{};
+  for (std::size_t i = 0; i < lowers.size(); ++i) {
+    const char byte = static_cast<char>(i);
+    if (token_bytes.has(byte)) lowers[i] = lower(byte);
+  }
+  return lowers;
+}
+constexpr std::array<char, 256> lower_token_bytes = make_lower_token_bytes();
+
+// In lower case; false if it is no token.
+bool lower_token(std::string_view text, std::string& out) {
+  out = text;
+  bool ok = !text.empty();
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char byte = lower_token_bytes[static_cast<unsigned char>(text[i])];
+    ok = ok && byte != 0;
+    out[i] = byte;
+  }
+  return ok;
 }
 
+bool is_blank(char byte) { return byte == ' ' || byte == '\t'; }
+
 std::string_view trimmed(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(" \t");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
+  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
+  return text;
 }
 
 bool list_has(std::string_view list, std::string_view token) {
@@ -162,6 +193,7 @@ void HeadReader::skip_text(std::string_view bytes) {
   if (after_cr_) return;
   const std::size_t end =
       std::min({bytes.size(), line_start_ + limits_.line_bytes_max, limits_.head_bytes_max});
+  while (end - position_ >= 8 && are_text(bytes.data() + position_)) position_ += 8;
   while (position_ < end && text_bytes.has(bytes[position_])) ++position_;
 }
 
@@ -270,13 +302,14 @@ bool HeadReader::take_header(std::string_view line) {
     return refuse(431, "HEADERS_TOO_MANY", "The request has more headers than this server reads.");
   }
   const std::size_t colon = line.find(':');
-  if (colon == std::string_view::npos || !is_token(line.substr(0, colon))) {
+  if (headers.empty()) headers.reserve(8);
+  Header& header = headers.emplace_back();
+  if (colon == std::string_view::npos || !lower_token(line.substr(0, colon), header.name)) {
     return refuse(400, "HEADER_INVALID",
                   "A header line must be a name, a colon right after it, and a value.");
   }
-  if (headers.empty()) headers.reserve(8);
-  headers.push_back({lowered(line.substr(0, colon)), std::string(trimmed(line.substr(colon + 1)))});
-  return note_known(known_header(headers.back().name), headers.back().value);
+  header.value = trimmed(line.substr(colon + 1));
+  return note_known(known_header(header.name), header.value);
 }
 
 HeadReader::Known HeadReader::known_header(std::string_view lower_name) {

@@ -1,7 +1,9 @@
 #include "orchestrator/http/message.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
+#include <iterator>
 
 #include "orchestrator/http/url.h"
 
@@ -57,7 +59,7 @@ template <class Integer>
 void append_number(std::string& out, Integer number, int base = 10) {
   std::array<char, 24> digits;
   const auto result = std::to_chars(digits.data(), digits.data() + digits.size(), number, base);
-  out.append(digits.data(), result.ptr);
+  out.append(digits.data(), static_cast<std::size_t>(result.ptr - digits.data()));
 }
 
 void append_json_byte(std::string& out, char byte) {
@@ -89,12 +91,18 @@ void append_json_string(std::string& out, std::string_view text) {
   out += '"';
 }
 
+bool may_stand_in_header(char byte) {
+  const auto code = static_cast<unsigned char>(byte);
+  return code == '\t' || (code >= 0x20 && code != 0x7f);
+}
+
 void append_header(std::string& out, std::string_view name, std::string_view value) {
   out += name;
   out += ": ";
-  for (const char byte : value) {
-    const auto code = static_cast<unsigned char>(byte);
-    if (code == '\t' || (code >= 0x20 && code != 0x7f)) out += byte;
+  if (std::all_of(value.begin(), value.end(), may_stand_in_header)) {
+    out += value;
+  } else {
+    std::copy_if(value.begin(), value.end(), std::back_inserter(out), may_stand_in_header);
   }
   out += "\r\n";
 }
@@ -157,6 +165,8 @@ std::unique_ptr<Stream> Exchange::stream(Response) {
 bool status_has_body(int status) { return status != 204 && status != 304; }
 
 void append_response_head(std::string& out, const Response& response, After after) {
+  constexpr std::size_t usual_size = 256;  // which saves most heads from growing step by step
+  out.reserve(out.size() + usual_size);
   append_status(out, response.status);
   if (status_has_body(response.status)) {
     append_header(out, "Content-Type", response.content_type);

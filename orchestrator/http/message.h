@@ -31,7 +31,7 @@ struct Request {
 
 struct Response {
   int status = 200;
-  std::string content_type = "application/json";
+  std::string_view content_type = "application/json";  // a literal
   std::string body;
   std::vector<Header> headers;
   std::string error;  // of a refusal: its reason and sentence, for the log; not sent

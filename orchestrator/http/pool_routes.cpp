@@ -250,7 +250,7 @@ void Routes::add_pool_rpcs() {
 void Routes::acquire(Call& call, AcquireRequest request, int waiting_status) {
   const std::int64_t id = service_.acquire(
       std::move(request),
-      [exchange = call.exchange, waiting_status](service::Result<AcquireResponse> result) {
+      [exchange = call.exchange, waiting_status](const service::Result<AcquireResponse>& result) {
         if (const auto* error = std::get_if<Error>(&result)) {
           reply_error(*exchange, *error);
           return;

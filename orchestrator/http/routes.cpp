@@ -16,6 +16,10 @@ namespace {
 
 bool is_variable(std::string_view segment) { return segment.starts_with('{'); }
 
+Error invalid_parameter(std::string_view name, const char* problem) {
+  return invalid_argument("PARAMETER_INVALID", "parameter " + std::string(name) + ' ' + problem);
+}
+
 }  // namespace
 
 // --- Errors ---
@@ -96,33 +100,33 @@ const std::string& Routes::Call::variable(std::string_view name) const {
   throw InvariantViolated("no {" + std::string(name) + "} in the route's pattern");
 }
 
-std::optional<std::string> Routes::Call::parameter(const std::string& name) const {
+std::optional<std::string> Routes::Call::parameter(std::string_view name) const {
   std::optional<std::string> value;
   ENSURE(route == nullptr || route->doc.has_parameter(name));
   for (const auto& [key, text] : query) {
     if (key != name) continue;
-    if (value) throw invalid_argument("PARAMETER_INVALID", "parameter " + name + " is given twice");
+    if (value) throw invalid_parameter(name, "is given twice");
     value = text;
   }
   return value;
 }
 
-std::int32_t Routes::Call::integer(const std::string& name) const {
+std::int32_t Routes::Call::integer(std::string_view name) const {
   const auto text = parameter(name);
   if (!text) return 0;
   std::int32_t value = 0;
   const auto [stop, error] = std::from_chars(text->data(), text->data() + text->size(), value);
   if (error != std::errc() || stop != text->data() + text->size()) {
-    throw invalid_argument("PARAMETER_INVALID", "parameter " + name + " must be a whole number");
+    throw invalid_parameter(name, "must be a whole number");
   }
   return value;
 }
 
-bool Routes::Call::flag(const std::string& name) const {
+bool Routes::Call::flag(std::string_view name) const {
   const auto text = parameter(name);
   if (!text || *text == "false" || *text == "0") return false;
   if (text->empty() || *text == "true" || *text == "1") return true;
-  throw invalid_argument("PARAMETER_INVALID", "parameter " + name + " must be true or false");
+  throw invalid_parameter(name, "must be true or false");
 }
 
 void Routes::Call::check_parameters() const {
@@ -175,15 +179,20 @@ std::vector<std::string> segments_of(const std::string& pattern) {
   return segments;
 }
 
-bool matches(const std::vector<std::string>& pattern, const std::vector<std::string>& segments) {
-  const bool takes_rest = !pattern.empty() && pattern.back().ends_with("...}");
-  if (takes_rest ? segments.size() < pattern.size() : segments.size() != pattern.size()) {
-    return false;
+bool matches(const Routes::Route& route, const std::vector<std::string>& segments) {
+  const std::size_t size = route.pattern.size();
+  if (route.takes_rest ? segments.size() < size : segments.size() != size) return false;
+  return std::all_of(route.fixed.begin(), route.fixed.end(),
+                     [&](std::size_t i) { return route.pattern[i] == segments[i]; });
+}
+
+// The last ones first: they differ most.
+std::vector<std::size_t> fixed_segments(const std::vector<std::string>& pattern) {
+  std::vector<std::size_t> fixed;
+  for (std::size_t i = pattern.size(); i-- > 0;) {
+    if (!is_variable(pattern[i])) fixed.push_back(i);
   }
-  for (std::size_t i = pattern.size(); i-- > 0;) {  // the last ones differ most
-    if (!is_variable(pattern[i]) && pattern[i] != segments[i]) return false;
-  }
-  return true;
+  return fixed;
 }
 
 bool has_variable(const std::vector<std::string>& pattern, std::string_view name) {
@@ -234,9 +243,10 @@ void Routes::add(const std::string& method, const std::string& pattern, Doc doc,
                      requests_->add(method, pattern)});
   Route& route = routes_.back();
   route.has_namespace = has_variable(route.pattern, "namespace");
+  route.fixed = fixed_segments(route.pattern);
+  route.takes_rest = pattern.ends_with("...}");
   const std::size_t length = std::min(route.pattern.size(), by_length_.size() - 1);
-  const bool takes_rest = pattern.ends_with("...}");
-  const std::size_t longest = takes_rest ? by_length_.size() - 1 : length;
+  const std::size_t longest = route.takes_rest ? by_length_.size() - 1 : length;
   for (std::size_t i = length; i <= longest; ++i) by_length_[i].push_back(routes_.size() - 1);
 }
 
@@ -252,7 +262,7 @@ void Routes::dispatch(Call& call) {
   std::string allowed;
   for (const std::size_t i : by_length_[std::min(call.segments.size(), by_length_.size() - 1)]) {
     const Route& route = routes_[i];
-    if (!matches(route.pattern, call.segments)) continue;
+    if (!matches(route, call.segments)) continue;
     if (route.method != method) {
       allowed += (allowed.empty() ? "" : ", ") + route.method;
       continue;

@@ -76,6 +76,8 @@ class Routes {
     Handler handler;
     std::size_t measured = 0;    // its place among the request metrics
     bool has_namespace = false;  // as a variable
+    bool takes_rest = false;
+    std::vector<std::size_t> fixed{};  // places in the pattern of what is no variable
   };
 
  private:

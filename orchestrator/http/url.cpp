@@ -66,6 +66,16 @@ bool is_utf8(std::string_view bytes) {
   }
 }
 
+namespace {
+
+// Whether there is nothing to decode, and nothing to refuse.
+bool is_literal(std::string_view text) {
+  const char* const end = text.data() + text.size();
+  return plain_end(text.data(), end) == end && text.find('%') == std::string_view::npos;
+}
+
+}  // namespace
+
 std::optional<std::string> percent_decode(std::string_view text) {
   std::string decoded;
   decoded.reserve(text.size());
@@ -89,7 +99,13 @@ std::optional<std::vector<std::string>> split_path(std::string_view path) {
   std::vector<std::string> segments;
   if (!path.starts_with('/')) return std::nullopt;
   if (path == "/") return segments;
+  segments.reserve(8);  // few paths have more
+  const bool literal = is_literal(path);
   const bool ok = for_each_part(path.substr(1), '/', [&](std::string_view part) {
+    if (literal) {
+      segments.emplace_back(part);
+      return true;
+    }
     std::optional<std::string> segment = percent_decode(part);
     if (segment) segments.push_back(std::move(*segment));
     return segment.has_value();
