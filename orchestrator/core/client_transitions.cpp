@@ -19,7 +19,7 @@ Duration capped(Duration inner, Duration outer) {
 
 }  // namespace
 
-Decision start(RunState& state, event::WorkflowExecutionStarted started, const Context& context,
+Decision start(RunState& state, event::WorkflowExecutionStarted&& started, const Context& context,
                const Limits& limits) {
   ENSURE(state.next_event_id == 1);
   started.workflow_run_timeout =

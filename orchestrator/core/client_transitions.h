@@ -7,7 +7,7 @@
 namespace permit::core {
 
 // A run's first event. `started` is complete but for what the rules derive (timeouts capped).
-Decision start(RunState& state, event::WorkflowExecutionStarted started, const Context& context,
+Decision start(RunState& state, event::WorkflowExecutionStarted&& started, const Context& context,
                const Limits& limits);
 
 enum class Taken { yes, already };  // already: a repeated request id; nothing was done

@@ -1,6 +1,9 @@
 #include "orchestrator/core/run_state.h"
 
 #include <algorithm>
+#include <boost/describe.hpp>
+#include <boost/mp11.hpp>
+#include <type_traits>
 
 #include "orchestrator/protocol/ensure.h"
 
@@ -20,9 +23,7 @@ class Fold {
 
   void operator()(const WorkflowExecutionStarted& e) {
     ENSURE(event_.event_id == 1);
-    state_.started = e;
-    state_.started.input.reset();
-    state_.started.last_completion_result.reset();
+    note_started(e);
     state_.start_time = event_.event_time;
     if (e.memo) state_.memo = *e.memo;
     if (e.search_attributes) state_.search_attributes = *e.search_attributes;
@@ -181,6 +182,18 @@ class Fold {
 
  private:
   void want_task() { state_.wants_workflow_task = true; }
+
+  // But for input and last result, which may be large.
+  void note_started(const WorkflowExecutionStarted& e) {
+    using Members = boost::describe::describe_members<WorkflowExecutionStarted,
+                                                      boost::describe::mod_public>;
+    boost::mp11::mp_for_each<Members>([&](auto member) {
+      using Value = std::remove_cvref_t<decltype(e.*member.pointer)>;
+      if constexpr (!std::is_same_v<Value, std::optional<Payloads>>) {
+        state_.started.*member.pointer = e.*member.pointer;
+      }
+    });
+  }
 
   // The rule of the ledger: a release that was recorded in time is `released`, whatever then closed
   // the run.

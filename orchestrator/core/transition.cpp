@@ -90,16 +90,14 @@ std::string how_it_closed(WorkflowExecutionStatus status) {
 }  // namespace
 
 std::int64_t Transition::append(EventAttributes attributes, std::optional<UserMetadata> metadata) {
-  Event event{state_.next_event_id, now(), std::move(attributes), std::move(metadata)};
-  apply(state_, event);
-  decision_.events.push_back(std::move(event));
+  apply(state_, decision_.events.emplace_back(state_.next_event_id, now(), std::move(attributes),
+                                              std::move(metadata)));
   return state_.next_event_id - 1;
 }
 
 std::int64_t Transition::append_at(Time time, EventAttributes attributes) {
-  Event event{state_.next_event_id, time, std::move(attributes), std::nullopt};
-  apply(state_, event);
-  decision_.events.push_back(std::move(event));
+  apply(state_, decision_.events.emplace_back(state_.next_event_id, time, std::move(attributes),
+                                              std::nullopt));
   return state_.next_event_id - 1;
 }
 
@@ -152,7 +150,7 @@ void Transition::close(EventAttributes attributes) {
   state_.children.clear();
   state_.timers.clear();
   append(std::move(attributes));
-  const Event close = decision_.events.back();
+  const Event& close = decision_.events.back();
   end_permit();
   for (const auto& [id, timer] : timers) {
     if (!timer.wake_on_pool.empty()) send(SleeperChanged{state_.number, timer.wake_on_pool});

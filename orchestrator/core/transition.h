@@ -11,7 +11,7 @@ namespace permit::core {
 class Transition {
  public:
   Transition(RunState& state, const Context& context) : state_(state), context_(context) {
-    decision_.events.reserve(4);  // an event is large to move
+    decision_.events.reserve(5);  // an event is large to move, and the grant of a permit has five
   }
 
   RunState& state() { return state_; }

@@ -47,6 +47,17 @@ void write_transient_task(Transition& run, const Limits& limits) {
   state.workflow_task().attempt = task.attempt;
 }
 
+std::int64_t append_completed(Transition& run, const std::string& identity,
+                              const std::optional<SdkMetadata>& sdk_metadata) {
+  const WorkflowTaskState& task = run.state().workflow_task();
+  WorkflowTaskCompleted completed;
+  completed.scheduled_event_id = task.scheduled_event_id;
+  completed.started_event_id = task.started_event_id;
+  completed.identity = identity;
+  completed.sdk_metadata = sdk_metadata;
+  return run.append(std::move(completed));
+}
+
 // Something new to see makes a first attempt; else the failed task is offered again.
 void next_attempt(Transition& run, std::int32_t failed_attempt) {
   RunState& state = run.state();
@@ -108,13 +119,7 @@ Completion complete_workflow_task(Transition& run,
   check_nothing_after_close(request.commands);
   if (state.workflow_task().attempt > 1) write_transient_task(run, limits);
 
-  const WorkflowTaskState task = state.workflow_task();
-  WorkflowTaskCompleted completed;
-  completed.scheduled_event_id = task.scheduled_event_id;
-  completed.started_event_id = task.started_event_id;
-  completed.identity = request.identity;
-  completed.sdk_metadata = request.sdk_metadata;
-  const std::int64_t completed_id = run.append(std::move(completed));
+  const std::int64_t completed_id = append_completed(run, request.identity, request.sdk_metadata);
 
   if (request.sticky_attributes && !request.sticky_attributes->worker_task_queue.name.empty()) {
     Duration timeout = request.sticky_attributes->schedule_to_start_timeout;
@@ -140,10 +145,9 @@ void begin_lease(Transition& run, const std::string& identity, const Limits& lim
   run.append(scheduled_event(state, task));  // and nobody is offered it
   start_workflow_task(run, {identity}, limits);
   const Duration lease = state.started.permit->deadline - run.now();
-  RespondWorkflowTaskCompletedRequest request;
-  request.identity = identity;
-  request.commands = {Command{command::StartTimer{"lease", lease, {}}, {}}};
-  complete_workflow_task(run, request, limits);
+  ENSURE(lease.count() > 0);
+  const std::int64_t completed_id = append_completed(run, identity, std::nullopt);
+  run.append(TimerStarted{"lease", lease, completed_id, {}});
 }
 
 void fail_workflow_task(Transition& run, TaskFailure failure) {

@@ -54,10 +54,15 @@ BOOST_DESCRIBE_STRUCT(UserMetadata, (), (summary, details))
 
 // A JSON value of the plain/json encoding; `json` must be valid JSON text.
 inline Payload json_payload(std::string json) {
-  return Payload{{{"encoding", Bytes{"json/plain"}}}, Bytes{std::move(json)}};
+  Payload payload;
+  payload.metadata.emplace_back("encoding", Bytes{"json/plain"});
+  payload.data.value = std::move(json);
+  return payload;
 }
 inline Payloads json_payloads(std::string json) {
-  return Payloads{{json_payload(std::move(json))}};
+  Payloads payloads;
+  payloads.payloads.push_back(json_payload(std::move(json)));
+  return payloads;
 }
 
 }  // namespace permit
