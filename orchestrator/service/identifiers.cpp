@@ -22,12 +22,14 @@ RunId Identifiers::new_run_id(Time now) {
   const std::uint64_t high = (tick >> 12U) << 16U | 0x7000U | (tick & 0xfffU);
   const std::uint64_t low = (random_.next() >> 2U) | (std::uint64_t{2} << 62U);
   static constexpr char digits[] = "0123456789abcdef";
-  std::string text;
-  text.reserve(36);
-  for (int i = 0; i < 32; ++i) {
-    if (i == 8 || i == 12 || i == 16 || i == 20) text += '-';
-    const std::uint64_t word = i < 16 ? high : low;
-    text += digits[(word >> (4U * static_cast<unsigned>(15 - i % 16))) & 0xfU];
+  std::string text = "00000000-0000-0000-0000-000000000000";
+  std::size_t at = 0;
+  for (const std::uint64_t word : {high, low}) {
+    for (unsigned shift = 64; shift > 0; ++at) {
+      if (text[at] == '-') continue;
+      shift -= 4;
+      text[at] = digits[(word >> shift) & 0xfU];
+    }
   }
   return RunId(std::move(text));
 }

@@ -21,14 +21,14 @@ class LatestChanges {
   explicit LatestChanges(std::size_t keys_max) : keys_max_(keys_max) {}
 
   void note(const Key& key, std::int64_t position) {
-    const auto known = entries_.find(key);
-    if (known != entries_.end()) {
+    const auto [known, is_new] = entries_.try_emplace(key);
+    if (!is_new) {
       known->second->position = position;
       by_position_.splice(by_position_.end(), by_position_, known->second);
       return;
     }
     by_position_.push_back({position, key});
-    entries_.emplace(key, std::prev(by_position_.end()));
+    known->second = std::prev(by_position_.end());
     if (entries_.size() <= keys_max_) return;
     complete_since_ = by_position_.front().position;
     entries_.erase(by_position_.front().key);

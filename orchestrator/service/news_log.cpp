@@ -1,7 +1,10 @@
 #include "orchestrator/service/news_log.h"
 
+#include <algorithm>
 #include <boost/describe/enum_to_string.hpp>
 #include <chrono>
+#include <utility>
+#include <vector>
 
 #include "orchestrator/protocol/time_text.h"
 
@@ -64,27 +67,22 @@ LogLine closed_line(const core::RunState& run) {
 }
 
 void log_transitions(Log& log, const News& news, RunCache& runs) {
-  struct What {
-    bool started = false;
-    bool closed = false;
-  };
-  std::map<RunNumber, What> transitions;  // so that a slot's holds come in their order
-  for (const RunNumber number : news.started) transitions[number].started = true;
-  for (const RunNumber number : news.closed) transitions[number].closed = true;
+  enum class What { started, closed };
+  std::vector<std::pair<RunNumber, What>> transitions;
+  for (const RunNumber number : news.started) transitions.emplace_back(number, What::started);
+  for (const RunNumber number : news.closed) transitions.emplace_back(number, What::closed);
+  std::sort(transitions.begin(), transitions.end());  // so that a slot's holds come in their order
   for (const auto& [number, what] : transitions) {
     const core::RunState* run = runs.find(number);
     if (run == nullptr) continue;
     if (!run->is_permit() && !log.wants(Level::debug)) continue;
     const auto trace = news.traces.find(number);
-    const auto write = [&](LogLine line) {
-      if (trace != news.traces.end()) {
-        line.trace_id = trace->second->trace_id;
-        line.span_id = trace->second->span_id;
-      }
-      log.write(line);
-    };
-    if (what.started) write(started_line(*run));
-    if (what.closed) write(closed_line(*run));
+    LogLine line = what == What::started ? started_line(*run) : closed_line(*run);
+    if (trace != news.traces.end()) {
+      line.trace_id = trace->second->trace_id;
+      line.span_id = trace->second->span_id;
+    }
+    log.write(line);
   }
 }
 
