@@ -34,8 +34,11 @@ std::uint32_t digit_at(std::string_view text, std::size_t i) {
 char char_of(std::uint32_t bits) { return alphabet[bits & 63]; }
 
 char* put_digits(char* to, std::uint32_t bits) {
-  for (const unsigned shift : {18u, 12u, 6u, 0u}) *to++ = char_of(bits >> shift);
-  return to;
+  to[0] = char_of(bits >> 18);
+  to[1] = char_of(bits >> 12);
+  to[2] = char_of(bits >> 6);
+  to[3] = char_of(bits);
+  return to + 4;
 }
 
 char* put_bytes(char* to, std::uint32_t bits, std::size_t count) {
