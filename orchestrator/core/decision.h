@@ -3,8 +3,10 @@
 // until none is left. A store that shards could put the same values in an outbox.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -99,8 +101,21 @@ struct RenewPermit {
   RunNumber holder;
 };
 
-using Message = std::variant<StartChild, SignalRun, CancelRun, ChildClosed, ParentClosed, LeaveLine,
-                             ContinueRun, PermitEnded, SleeperChanged, TaskClosed, RenewPermit>;
+// A large message, so that a list of messages is small: most of them are.
+template <class T>
+class Apart {
+ public:
+  Apart(T message) : message_(std::make_unique<T>(std::move(message))) {}
+  operator T&() { return *message_; }
+  operator const T&() const { return *message_; }
+
+ private:
+  std::unique_ptr<T> message_;
+};
+
+using Message = std::variant<Apart<StartChild>, SignalRun, CancelRun, Apart<ChildClosed>,
+                             ParentClosed, LeaveLine, Apart<ContinueRun>, PermitEnded,
+                             SleeperChanged, TaskClosed, RenewPermit>;
 
 // An activity whose worker gave no sign of life for too long; with a retry no event says so.
 struct SilentActivity {

@@ -185,8 +185,8 @@ class Fold {
 
   // But for input and last result, which may be large.
   void note_started(const WorkflowExecutionStarted& e) {
-    using Members = boost::describe::describe_members<WorkflowExecutionStarted,
-                                                      boost::describe::mod_public>;
+    using Members =
+        boost::describe::describe_members<WorkflowExecutionStarted, boost::describe::mod_public>;
     boost::mp11::mp_for_each<Members>([&](auto member) {
       using Value = std::remove_cvref_t<decltype(e.*member.pointer)>;
       if constexpr (!std::is_same_v<Value, std::optional<Payloads>>) {

@@ -131,7 +131,9 @@ command::ContinueAsNewWorkflowExecution continue_as_new() { return {}; }
 
 const event::WorkflowExecutionStarted& next_start(const Decision& decision) {
   for (const Message& message : decision.messages) {
-    if (const auto* next = std::get_if<ContinueRun>(&message)) return next->started;
+    if (const auto* next = std::get_if<Apart<ContinueRun>>(&message)) {
+      return static_cast<const ContinueRun&>(*next).started;
+    }
   }
   FAIL("no run follows");
   throw;
