@@ -111,11 +111,7 @@ void read_one_of(JsonReader& reader, const OneOfCodec& codec, void* variant, Str
 void write_one_of(JsonWriter& writer, const OneOfCodec& codec, std::size_t index,
                   const void* variant) {
   const AlternativeCodec& alternative = codec.alternatives[index];
-  writer.begin_member(codec.type_key);
-  writer.out += '"';
-  writer.out += codec.types.names[index].text;
-  writer.out += '"';
-  writer.begin_member(alternative.key);
+  writer.begin_member(alternative.type_and_key);
   write_struct(writer, alternative.attributes, alternative.get(variant));
 }
 

@@ -182,7 +182,10 @@ struct OneOfTable<Spelling, std::variant<T...>> {
     static constexpr std::size_t count = sizeof...(T);
 
     static constexpr void put(NameBuffer& buffer, std::size_t i) {
-      buffer.put(",\"");
+      buffer.put(Spelling::type_key);
+      buffer.put('"');
+      Types::put(buffer, i);
+      buffer.put("\",\"");
       buffer.put_lower_first(Types::alternatives[i]);
       buffer.put(Spelling::suffix);
       buffer.put("\":");
@@ -202,10 +205,15 @@ struct OneOfTable<Spelling, std::variant<T...>> {
   static constexpr std::array<EnumName, sizeof...(T)> make_types(std::index_sequence<I...>) {
     return {{EnumName{name_table<Types>[I], static_cast<int>(I)}...}};
   }
+  static constexpr AlternativeCodec alternative(std::string_view type_and_key,
+                                                StructCodec attributes, void* (*emplace)(void*),
+                                                const void* (*get)(const void*)) {
+    const std::string_view key = type_and_key.substr(type_and_key.rfind(','));
+    return {key, type_and_key, attributes, emplace, get};
+  }
   template <std::size_t... I>
   static constexpr std::array<AlternativeCodec, sizeof...(T)> make(std::index_sequence<I...>) {
-    return {
-        {AlternativeCodec{name_table<Keys>[I], StructTable<T>::codec, &emplace<T>, &get<T>}...}};
+    return {{alternative(name_table<Keys>[I], StructTable<T>::codec, &emplace<T>, &get<T>)...}};
   }
 
   static constexpr auto types = make_types(std::index_sequence_for<T...>());

@@ -38,6 +38,16 @@ void append_number(Number number, std::string& out) {
   out.append(text, static_cast<std::size_t>(end - text));
 }
 
+// A short text that needs no escapes. `put` writes 32 bytes at most and returns their end.
+template <class Put>
+void append_quoted(JsonWriter& writer, Put put) {
+  char text[34];
+  text[0] = '"';
+  char* end = put(text + 1);
+  *end++ = '"';
+  writer.out.append(text, static_cast<std::size_t>(end - text));
+}
+
 // Text that a JSON parser would take as a value which says nothing.
 bool is_zero_text(std::string_view text) {
   if (text.front() == '{' || text.front() == '[') {
@@ -161,10 +171,7 @@ void write_value(JsonWriter& writer, bool value) { writer.out += value ? "true" 
 void write_value(JsonWriter& writer, std::int32_t value) { append_number(value, writer.out); }
 
 void write_value(JsonWriter& writer, std::int64_t value) {
-  char text[32] = {'"'};
-  char* end = std::to_chars(text + 1, text + sizeof text, value).ptr;
-  *end++ = '"';
-  writer.out.append(text, static_cast<std::size_t>(end - text));
+  append_quoted(writer, [value](char* to) { return std::to_chars(to, to + 20, value).ptr; });
 }
 
 void write_value(JsonWriter& writer, double value) {
@@ -177,15 +184,11 @@ void write_value(JsonWriter& writer, const std::string& value) {
 }
 
 void write_value(JsonWriter& writer, Time value) {
-  writer.out += '"';
-  append_time(value, writer.out);
-  writer.out += '"';
+  append_quoted(writer, [value](char* to) { return put_time(value, to); });
 }
 
 void write_value(JsonWriter& writer, Duration value) {
-  writer.out += '"';
-  append_duration(value, writer.out);
-  writer.out += '"';
+  append_quoted(writer, [value](char* to) { return put_duration(value, to); });
 }
 
 void write_value(JsonWriter& writer, const Bytes& value) {

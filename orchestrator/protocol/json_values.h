@@ -116,7 +116,8 @@ void write_value(JsonWriter& writer, const Payloads& value);
 // --- Oneofs (json_event.cpp, json_command.cpp) ---
 
 struct AlternativeCodec {
-  std::string_view key;  // ,"timerStartedEventAttributes":
+  std::string_view key;           // ,"timerStartedEventAttributes":
+  std::string_view type_and_key;  // ,"eventType":"EVENT_TYPE_TIMER_STARTED", and the key
   StructCodec attributes;
   void* (*emplace)(void* variant);
   const void* (*get)(const void* variant);

@@ -154,12 +154,16 @@ char* put_fraction(std::uint32_t micros, char* to) {
 
 }  // namespace
 
-void append_time(Time time, std::string& out) {
+char* put_time(Time time, char* to) {
   ENSURE(time >= time_min && time < time_end);
-  char text[32];
-  char* end = put_fraction(put_seconds(time, text), text + seconds_size);
+  char* end = put_fraction(put_seconds(time, to), to + seconds_size);
   *end++ = 'Z';
-  out.append(text, static_cast<std::size_t>(end - text));
+  return end;
+}
+
+void append_time(Time time, std::string& out) {
+  char text[32];
+  out.append(text, static_cast<std::size_t>(put_time(time, text) - text));
 }
 
 void append_moment(Time time, std::string& out) {
@@ -201,18 +205,21 @@ std::optional<Time> parse_time(std::string_view text) {
   return time;
 }
 
-void append_duration(Duration duration, std::string& out) {
+char* put_duration(Duration duration, char* to) {
   const std::int64_t micros = duration.count();
   ENSURE(micros <= duration_seconds_max * micros_per_second);
   ENSURE(micros >= -duration_seconds_max * micros_per_second);
   const std::int64_t size = micros < 0 ? -micros : micros;
+  if (micros < 0) *to++ = '-';
+  to = std::to_chars(to, to + 20, size / micros_per_second).ptr;
+  to = put_fraction(static_cast<std::uint32_t>(size % micros_per_second), to);
+  *to++ = 's';
+  return to;
+}
+
+void append_duration(Duration duration, std::string& out) {
   char text[32];
-  char* end = text;
-  if (micros < 0) *end++ = '-';
-  end = std::to_chars(end, text + sizeof text, size / micros_per_second).ptr;
-  end = put_fraction(static_cast<std::uint32_t>(size % micros_per_second), end);
-  *end++ = 's';
-  out.append(text, static_cast<std::size_t>(end - text));
+  out.append(text, static_cast<std::size_t>(put_duration(duration, text) - text));
 }
 
 std::string format_duration(Duration duration) {
