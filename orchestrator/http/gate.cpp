@@ -72,14 +72,13 @@ constexpr std::array<char, 256> make_lower_token_bytes() {
 }
 constexpr std::array<char, 256> lower_token_bytes = make_lower_token_bytes();
 
-// In lower case; false if it is no token.
+// Appends it to the empty `out` in lower case; false if it is no token.
 bool lower_token(std::string_view text, std::string& out) {
-  out = text;
+  out.append(text);
   bool ok = !text.empty();
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char byte = lower_token_bytes[static_cast<unsigned char>(text[i])];
+  for (char& byte : out) {
+    byte = lower_token_bytes[static_cast<unsigned char>(byte)];
     ok = ok && byte != 0;
-    out[i] = byte;
   }
   return ok;
 }
@@ -286,9 +285,9 @@ bool HeadReader::take_target(std::string_view target) {
                   "The request target holds a character that must be percent-encoded.");
   }
   Request& request = head_.request;
-  request.target = target;
+  request.target.append(target);
   const std::size_t mark = target.find('?');
-  request.path = target.substr(0, mark);
+  request.path.append(target.substr(0, mark));
   if (mark != std::string_view::npos) request.query = target.substr(mark + 1);
   return true;
 }
@@ -308,7 +307,7 @@ bool HeadReader::take_header(std::string_view line) {
     return refuse(400, "HEADER_INVALID",
                   "A header line must be a name, a colon right after it, and a value.");
   }
-  header.value = trimmed(line.substr(colon + 1));
+  header.value.append(trimmed(line.substr(colon + 1)));
   return note_known(known_header(header.name), header.value);
 }
 

@@ -261,7 +261,7 @@ void Routes::acquire(Call& call, AcquireRequest request, int waiting_status) {
         write_json(acquired, response.body);
         exchange->reply(std::move(response));
       },
-      [exchange = call.exchange] { exchange->park(); });
+      [exchange = call.exchange.get()] { exchange->park(); });  // which the answer holds
   call.exchange->on_gone([this, id] { service_.forget_poll(id); });
 }
 
