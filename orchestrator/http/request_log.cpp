@@ -1,6 +1,7 @@
 #include "orchestrator/http/request_log.h"
 
 #include <chrono>
+#include <optional>
 #include <utility>
 
 #include "orchestrator/service/secrets.h"
@@ -23,11 +24,7 @@ std::shared_ptr<const TraceContext> trace_of(const Request& request) {
 class RequestLog::Watched final : public Exchange {
  public:
   Watched(RequestLog& log, std::shared_ptr<Exchange> exchange)
-      : log_(log),
-        exchange_(std::move(exchange)),
-        method_(exchange_->request().method),
-        path_(exchange_->request().path),
-        trace_(trace_of(exchange_->request())) {}
+      : log_(log), exchange_(std::move(exchange)) {}
 
   Request& request() override { return exchange_->request(); }
   std::uint64_t connection() const override { return exchange_->connection(); }
@@ -46,11 +43,22 @@ class RequestLog::Watched final : public Exchange {
   }
   void park() override {
     waits_ = true;
+    if (!parked_) parked_ = asked_by(exchange_->request());
     exchange_->park();
   }
 
  private:
   using Clock = std::chrono::steady_clock;
+
+  // What a line says of a request.
+  struct Asked {
+    std::string method;
+    std::string path;
+    std::shared_ptr<const TraceContext> trace;
+  };
+  static Asked asked_by(const Request& request) {
+    return {request.method, request.path, trace_of(request)};
+  }
 
   void note(const Response& response) {
     const auto took = Clock::now() - began_;
@@ -64,27 +72,26 @@ class RequestLog::Watched final : public Exchange {
     if (broken) line.level = LogLine::Level::error;
     if ((!failed && !slow) || !log_.log_.wants(line.level)) return;
     line.event = failed ? "request_failed" : "request_slow";
-    line.method = method_;
-    const std::string path = service::without_api_keys(path_);
+    const Asked asked = parked_ ? *parked_ : asked_by(exchange_->request());
+    line.method = asked.method;
+    const std::string path = service::without_api_keys(asked.path);
     line.path = path;
     line.key = response.key;
     line.status = response.status;
     line.took_ms = std::chrono::duration_cast<std::chrono::milliseconds>(took).count();
     const std::string error = service::without_api_keys(response.error);
     line.error = error;
-    if (trace_) {
-      line.trace_id = trace_->trace_id;
-      line.span_id = trace_->span_id;
+    if (asked.trace) {
+      line.trace_id = asked.trace->trace_id;
+      line.span_id = asked.trace->span_id;
     }
     log_.log_.write(line);
   }
 
   RequestLog& log_;
   const std::shared_ptr<Exchange> exchange_;
-  const std::string method_;
-  const std::string path_;
-  const std::shared_ptr<const TraceContext> trace_;
   const Clock::time_point began_ = Clock::now();
+  std::optional<Asked> parked_;  // of a request that is there no more
   bool waits_ = false;
 };
 
