@@ -4,18 +4,23 @@
 #pragma once
 
 #include <compare>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <map>
 #include <optional>
 #include <set>
+#include <string>
+#include <unordered_map>
+#include <utility>
 
 #include "orchestrator/service/news.h"
 
 namespace permit::service {
 
 // Keys by their last change. The oldest is forgotten when there are too many.
-template <class Key>
+template <class Key, class Hash = std::hash<Key>>
 class LatestChanges {
  public:
   explicit LatestChanges(std::size_t keys_max) : keys_max_(keys_max) {}
@@ -54,7 +59,7 @@ class LatestChanges {
   const std::size_t keys_max_;
   std::int64_t complete_since_ = 0;  // the last change of a key that was forgotten
   std::list<Entry> by_position_;
-  std::map<Key, typename std::list<Entry>::iterator> entries_;
+  std::unordered_map<Key, typename std::list<Entry>::iterator, Hash> entries_;
 };
 
 class Journal {
@@ -79,11 +84,20 @@ class Journal {
   enum class Aspect { holders, settings, line };
   using PoolAspect = std::pair<PoolName, Aspect>;
 
+  struct HashOf {
+    std::size_t operator()(RunNumber run) const { return std::hash<std::int64_t>()(run.value); }
+    std::size_t operator()(const PoolAspect& of) const {
+      constexpr std::size_t aspects = 3;
+      return aspects * std::hash<std::string>()(of.first.value) +
+             static_cast<std::size_t>(of.second);
+    }
+  };
+
   const std::int64_t begin_;
   std::int64_t position_;
-  LatestChanges<PoolAspect> pools_{30'000};
-  LatestChanges<RunNumber> permits_{30'000};
-  LatestChanges<RunNumber> runs_{1'000};
+  LatestChanges<PoolAspect, HashOf> pools_{30'000};
+  LatestChanges<RunNumber, HashOf> permits_{30'000};
+  LatestChanges<RunNumber, HashOf> runs_{1'000};
 };
 
 }  // namespace permit::service
