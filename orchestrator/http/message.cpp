@@ -141,8 +141,9 @@ Response error_response(int status, int rpc_code, std::string_view reason,
 
 void append_stream_head(std::string& out, const Response& response) {
   append_status(out, response.status);
-  append_header(out, "Content-Type", response.content_type);
-  out += "Transfer-Encoding: chunked\r\nCache-Control: no-store\r\n";
+  out += "Content-Type: ";
+  out += response.content_type;
+  out += "\r\nTransfer-Encoding: chunked\r\nCache-Control: no-store\r\n";
   for (const Header& header : response.headers) append_header(out, header.name, header.value);
   out += "Connection: close\r\n\r\n";
 }
@@ -169,8 +170,9 @@ void append_response_head(std::string& out, const Response& response, After afte
   out.reserve(out.size() + usual_size);
   append_status(out, response.status);
   if (status_has_body(response.status)) {
-    append_header(out, "Content-Type", response.content_type);
-    out += "Content-Length: ";
+    out += "Content-Type: ";
+    out += response.content_type;
+    out += "\r\nContent-Length: ";
     append_number(out, response.body.size());
     out += "\r\n";
   }

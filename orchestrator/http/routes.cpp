@@ -247,7 +247,12 @@ void Routes::add(const std::string& method, const std::string& pattern, Doc doc,
   route.takes_rest = pattern.ends_with("...}");
   const std::size_t length = std::min(route.pattern.size(), by_length_.size() - 1);
   const std::size_t longest = route.takes_rest ? by_length_.size() - 1 : length;
-  for (std::size_t i = length; i <= longest; ++i) by_length_[i].push_back(routes_.size() - 1);
+  Candidate candidate{routes_.size() - 1, std::string::npos, ""};
+  if (!route.fixed.empty()) {
+    candidate.place = route.fixed.front();
+    candidate.segment = route.pattern[candidate.place];
+  }
+  for (std::size_t i = length; i <= longest; ++i) by_length_[i].push_back(candidate);
 }
 
 void Routes::not_offered(const std::string& method, const std::string& pattern,
@@ -260,8 +265,10 @@ void Routes::not_offered(const std::string& method, const std::string& pattern,
 void Routes::dispatch(Call& call) {
   const std::string& method = call.exchange->request().method;
   std::string allowed;
-  for (const std::size_t i : by_length_[std::min(call.segments.size(), by_length_.size() - 1)]) {
-    const Route& route = routes_[i];
+  for (const Candidate& one : by_length_[std::min(call.segments.size(), by_length_.size() - 1)]) {
+    const bool has_place = one.place < call.segments.size();
+    if (has_place && call.segments[one.place] != one.segment) continue;
+    const Route& route = routes_[one.route];
     if (!matches(route, call.segments)) continue;
     if (route.method != method) {
       allowed += (allowed.empty() ? "" : ", ") + route.method;

@@ -137,8 +137,14 @@ class Routes {
   Assets assets_;
   ServerInfo info_;
   std::vector<Route> routes_;
-  // Places in routes_, by the number of segments that they may match; the last: as many or more.
-  std::array<std::vector<std::size_t>, 12> by_length_;
+  // A route, and the last of its fixed segments, by which most do not match.
+  struct Candidate {
+    std::size_t route;  // its place in routes_
+    std::size_t place;  // of the segment; npos: there is none
+    std::string segment;
+  };
+  // By the number of segments that they may match; the last: as many or more.
+  std::array<std::vector<Candidate>, 12> by_length_;
   // Requests by somebody with a key that were not answered at once.
   struct KeyedWait {
     std::weak_ptr<MeasuredExchange> exchange;
