@@ -120,19 +120,31 @@ void put_6(std::uint32_t value, char* to) {
   put_2(value % 100, to + 4);
 }
 
+// "2026-08-01". Most times are of one day, so the last one is kept.
+constexpr std::size_t date_size = 10;
+void put_date(sys_days day, char* to) {
+  thread_local sys_days last = sys_days::max();
+  thread_local char text[] = "0000-00-00";
+  if (day != last) {
+    const year_month_day date(day);
+    const auto years = static_cast<std::uint32_t>(int(date.year()));
+    put_2(years / 100 % 100, text);
+    put_2(years % 100, text + 2);
+    put_2(unsigned(date.month()), text + 5);
+    put_2(unsigned(date.day()), text + 8);
+    last = day;
+  }
+  std::memcpy(to, text, date_size);
+}
+
 // "2026-08-01T12:00:00"; returns the microseconds that are left.
 constexpr std::size_t seconds_size = 19;
 std::uint32_t put_seconds(Time time, char* to) {
   const sys_days day = std::chrono::floor<days>(time);
-  const year_month_day date(day);
   const auto micros = static_cast<std::uint64_t>((time - day).count());
   const auto second = static_cast<std::uint32_t>(micros / micros_per_second);
-  const auto years = static_cast<std::uint32_t>(int(date.year()));
-  std::memcpy(to, "0000-00-00T00:00:00", seconds_size);
-  put_2(years / 100 % 100, to);
-  put_2(years % 100, to + 2);
-  put_2(unsigned(date.month()), to + 5);
-  put_2(unsigned(date.day()), to + 8);
+  put_date(day, to);
+  std::memcpy(to + date_size, "T00:00:00", seconds_size - date_size);
   put_2(second / 3600, to + 11);
   put_2(second / 60 % 60, to + 14);
   put_2(second % 60, to + 17);
