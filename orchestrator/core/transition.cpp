@@ -95,6 +95,12 @@ std::int64_t Transition::append(EventAttributes attributes, std::optional<UserMe
   return state_.next_event_id - 1;
 }
 
+std::int64_t Transition::append(WorkflowExecutionStarted&& started) {
+  apply(state_, decision_.events.emplace_back(state_.next_event_id, now(), std::move(started),
+                                              std::nullopt));
+  return state_.next_event_id - 1;
+}
+
 std::int64_t Transition::append_at(Time time, EventAttributes attributes) {
   apply(state_, decision_.events.emplace_back(state_.next_event_id, time, std::move(attributes),
                                               std::nullopt));

@@ -21,6 +21,9 @@ class Transition {
   // Appends an event of the run's own (a command's, a task's, its close). Returns its id.
   std::int64_t append(EventAttributes attributes, std::optional<UserMetadata> metadata = {});
 
+  // The first event, by far the largest: made where it stays.
+  std::int64_t append(event::WorkflowExecutionStarted&& started);
+
   // The same for what happened earlier: a task's start that is only now written down.
   std::int64_t append_at(Time time, EventAttributes attributes);
 
