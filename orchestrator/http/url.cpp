@@ -70,8 +70,8 @@ namespace {
 
 // Whether there is nothing to decode, and nothing to refuse.
 bool is_literal(std::string_view text) {
-  const char* const end = text.data() + text.size();
-  return plain_end(text.data(), end) == end && text.find('%') == std::string_view::npos;
+  const char* const plain = plain_end(text.data(), text.data() + text.size());
+  return plain == text.data() + text.size() && text.find('%') == std::string_view::npos;
 }
 
 }  // namespace

@@ -69,6 +69,7 @@ LogLine closed_line(const core::RunState& run) {
 void log_transitions(Log& log, const News& news, RunCache& runs) {
   enum class What { started, closed };
   std::vector<std::pair<RunNumber, What>> transitions;
+  transitions.reserve(news.started.size() + news.closed.size());
   for (const RunNumber number : news.started) transitions.emplace_back(number, What::started);
   for (const RunNumber number : news.closed) transitions.emplace_back(number, What::closed);
   std::sort(transitions.begin(), transitions.end());  // so that a slot's holds come in their order
