@@ -76,7 +76,7 @@ def the_events_and_keys_are_those_of_the_sources():
         said |= set(re.findall(r'Level::[a-z]+, "([a-z_]+)"', text))
     check(said == set(EVENTS), f"docs/logs.md and the sources differ in {said ^ set(EVENTS)}")
     log = (REPOSITORY / "orchestrator/protocol/log.cpp").read_text()
-    keys = ["ts", "level", "event", "msg", *re.findall(r'visit\("([a-z_]+)"', log)]
+    keys = ["ts", "level", "event", "msg", *re.findall(r'visit\(R"\(,"([a-z_]+)":', log)]
     check(keys == KEYS, f"docs/logs.md has {KEYS}, log.cpp {keys}")
 
 
