@@ -257,8 +257,7 @@ class NewFile {
 };
 
 // Half a megabyte a step, with a pause in between: a server's commits do not wait behind it.
-void copy_database(const std::string& file, const NewFile& copy) {
-  setpriority(PRIO_PROCESS, 0, 10);
+void copy_tables(const std::string& file, const NewFile& copy) {
   store::Database database(reading(file));
   store::Transaction snapshot(database);
   Progress progress;
@@ -267,6 +266,16 @@ void copy_database(const std::string& file, const NewFile& copy) {
     copy.write_out();
     if (left > 0) std::this_thread::sleep_for(1ms);
   });
+}
+
+// With all that was acknowledged before this began: also what was only in the redo log then.
+void copy_database(const std::string& file, const NewFile& copy) {
+  setpriority(PRIO_PROCESS, 0, 10);
+  const std::vector<store::LoggedCommit> logged = store::Store::logged_beside(reading(file));
+  copy_tables(file, copy);
+  store::Database::Options writing;
+  writing.path = copy.partial();
+  store::Store::bring_up(writing, logged);
 }
 
 }  // namespace

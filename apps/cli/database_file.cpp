@@ -25,15 +25,15 @@ class KeyFile {
       : lock_(path, std::chrono::system_clock::now()),
         store_(options_of(path)),
         now_(service::SystemClock(store_.counters().time_max).now()),
-        keys_(store_.api_keys()) {}
+        keys_(store_) {}
 
   const service::ApiKeys& keys() const { return keys_; }
   Time now() const { return now_; }
 
   void write(const store::ApiKeyRow& row, std::int64_t forgotten = 0) {
     store_.begin();
-    if (forgotten != 0) store_.api_keys().remove(forgotten);
-    store_.api_keys().put(row);
+    if (forgotten != 0) store_.remove_api_key(forgotten);
+    store_.put_api_key(row);
     store_.commit(now_);
     keys_.load();
   }

@@ -89,7 +89,8 @@ class Server {
         tls_files_{options.tls_cert, options.tls_key, options.tls_client_ca},
         tls_(options.has_tls() ? load_tls() : nullptr),
         lock_(lock(options)),
-        store_(database_options(options), opening(options)),
+        store_(database_options(options),
+               opening(options, [this](auto done) { asio::post(io_, std::move(done)); })),
         clock_(clock(options, store_)),
         service_(store_, *clock_, service_options(options, log.log)),
         auth_(checked_auth(options, service_.api_keys().admins(clock_->now()))),
@@ -275,6 +276,7 @@ class Server {
     const auto now = SteadyClock::now();
     manager_.beat(now);
     service_.expire_polls(now);
+    store_.settle_some(now);
     routes_.streams().advance(now);
     routes_.observe(service_.time());
     routes_.end_unauthorized();
@@ -392,6 +394,7 @@ class Server {
   void arm_timer() {
     SteadyClock::time_point wake = SteadyClock::now() + std::chrono::seconds(1);
     if (const auto deadline = service_.next_poll_deadline()) wake = std::min(wake, *deadline);
+    if (const auto due = store_.settling_due()) wake = std::min(wake, *due);
     if (const auto beat = manager_.next_beat()) wake = std::min(wake, *beat);
     if (const auto due = routes_.streams().next_due()) wake = std::min(wake, *due);
     if (virtual_time_) {

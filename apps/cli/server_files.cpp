@@ -67,7 +67,7 @@ store::Database::Options database_options(const ServerOptions& options) {
   return database;
 }
 
-store::Opening opening(const ServerOptions& options) {
+store::Opening opening(const ServerOptions& options, store::Settler::Post post) {
   store::Opening opening;
   opening.fence_epoch = options.fence_epoch;
   opening.page_check_max = std::chrono::seconds(2);
@@ -75,6 +75,8 @@ store::Opening opening(const ServerOptions& options) {
   if (options.database.empty()) return opening;
   opening.mark = beside(options.database, ".commit");
   opening.ballast = beside(options.database, ".ballast");
+  opening.logs = true;
+  opening.post = std::move(post);
   return opening;
 }
 

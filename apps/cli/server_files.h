@@ -20,7 +20,8 @@ class StartRefused : public std::runtime_error {
 std::string token_secret(const std::string& database);
 
 store::Database::Options database_options(const ServerOptions& options);
-store::Opening opening(const ServerOptions& options);
+// `post` runs something on the engine thread.
+store::Opening opening(const ServerOptions& options, store::Settler::Post post);
 // Of one more connection, that reads what the store writes.
 store::Database::Options reader_options(const ServerOptions& options, store::Store& store);
 

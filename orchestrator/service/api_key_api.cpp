@@ -18,9 +18,9 @@ void Service::create_api_key(CreateApiKeyRequest request, Done<CreateApiKeyRespo
     check_namespace(request.namespace_);
     core::check_optional_name(request.identity, "identity", options_.limits);
     const ApiKeys::Made made = api_keys_.make(request, now_);
-    write_api_keys([&](store::ApiKeyTable& table) {
-      if (made.forgotten != 0) table.remove(made.forgotten);
-      table.put(made.row);
+    write_api_keys([&](store::Store& store) {
+      if (made.forgotten != 0) store.remove_api_key(made.forgotten);
+      store.put_api_key(made.row);
     });
     note_key(made.row);
     reply(done, CreateApiKeyResponse{api_keys_.describe(made.row, now_), made.secret});
@@ -39,7 +39,7 @@ void Service::revoke_api_key(RevokeApiKeyRequest request, Done<ApiKeyInfo> done)
     check_namespace(request.namespace_);
     core::check_optional_name(request.identity, "identity", options_.limits);
     const store::ApiKeyRow row = api_keys_.revoked(request, now_);
-    write_api_keys([&](store::ApiKeyTable& table) { table.put(row); });
+    write_api_keys([&](store::Store& store) { store.put_api_key(row); });
     note_key(row);
     reply(done, api_keys_.describe(row, now_));
   });
@@ -52,9 +52,9 @@ void Service::note_key(const store::ApiKeyRow& key) {
 }
 
 // Memory is what the open batch says; if that comes to nothing, recover() reads again.
-void Service::write_api_keys(const std::function<void(store::ApiKeyTable&)>& write) {
+void Service::write_api_keys(const std::function<void(store::Store&)>& write) {
   Change change(parts_, now_);
-  change.also_write([&](store::Store& store) { write(store.api_keys()); });
+  change.also_write(write);
   finish(change);
   api_keys_.load();
 }

@@ -52,7 +52,7 @@ const char* word_of(ApiKeys::State state) {
 void ApiKeys::load() {
   keys_.clear();
   by_digest_.clear();
-  for (store::ApiKeyRow& key : table_.all()) {
+  for (store::ApiKeyRow& key : store_.api_keys()) {
     by_digest_.emplace(begin_of(digest_in(key)), key.id);
     keys_.emplace(key.id, std::move(key));
   }

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "orchestrator/service/secrets.h"
-#include "orchestrator/store/api_key_table.h"
+#include "orchestrator/store/store.h"
 
 namespace permit::service {
 
@@ -16,7 +16,7 @@ class ApiKeys {
  public:
   enum class State { valid, expired, revoked };
 
-  explicit ApiKeys(store::ApiKeyTable& table) : table_(table) { load(); }
+  explicit ApiKeys(store::Store& store) : store_(store) { load(); }
 
   // What the store says, as far as it is known; when each was used last stays.
   void load();
@@ -47,7 +47,7 @@ class ApiKeys {
  private:
   std::int64_t room_for_one(Time now) const;
 
-  store::ApiKeyTable& table_;
+  store::Store& store_;
   std::map<std::int64_t, store::ApiKeyRow> keys_;  // by id
   // By the first eight bytes of the hash. They lead nobody to the secret.
   std::multimap<std::uint64_t, std::int64_t> by_digest_;

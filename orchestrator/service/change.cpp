@@ -268,7 +268,7 @@ void Change::write_history(core::RunState& state, const Touched& touched) {
     write_json(event, batch.events);
   }
   state.history_bytes += static_cast<std::int64_t>(batch.events.size());
-  parts_.store.append_history(state.number, batch);
+  parts_.store.append_history(state.number, std::move(batch));
 }
 
 void Change::write_activities(const core::RunState& state, const Touched& touched) {
@@ -283,7 +283,7 @@ void Change::write_activities(const core::RunState& state, const Touched& touche
       row.offered_on = activity->second.scheduled.task_queue.name;
     }
     write_json(attempt, row.attempt_json);
-    parts_.store.put_activity(state.number, row);
+    parts_.store.put_activity(state.number, std::move(row));
   }
   for (const Event& event : touched.events) {
     std::visit(

@@ -28,7 +28,7 @@ store::HoldState hold_state(const std::string& state) {
 }  // namespace
 
 Reads::Reads(store::Store& store, const store::Database::Options& options, Post post, Log& log)
-    : post_(std::move(post)), log_(log) {
+    : store_(store), post_(std::move(post)), log_(log) {
   if (options.mode == store::Database::Mode::in_memory) {
     inline_.emplace(store.database());
   } else {
@@ -71,34 +71,40 @@ void Reads::answer_jobs(store::Reader& reader) {
   }
 }
 
-// False, and nothing is done, if too many wait already.
-bool Reads::try_enqueue(Job job) {
-  if (inline_) {
-    job (*inline_)();
-    return true;
-  }
+bool Reads::is_full() {
+  const std::lock_guard lock(mutex_);
+  return unsettled_ + jobs_.size() >= jobs_max;
+}
+
+void Reads::push(Job job) {
+  if (inline_) return job(*inline_)();
   {
     const std::lock_guard lock(mutex_);
-    if (jobs_.size() >= jobs_max) return false;
     jobs_.push_back(std::move(job));
   }
   wake_.notify_one();
-  return true;
 }
 
 void Reads::enqueue(Job job) {
-  if (try_enqueue(std::move(job))) return;
-  throw resource_exhausted("READS_LIMIT", "too many lists are being read; try again later");
+  if (is_full()) {
+    throw resource_exhausted("READS_LIMIT", "too many lists are being read; try again later");
+  }
+  ++unsettled_;
+  store_.when_settled([this, job = std::move(job)] {
+    --unsettled_;
+    push(job);
+  });
 }
 
 void Reads::aside(std::function<void()> work, std::function<void()> then) {
-  const auto job = [work, then](store::Reader&) {
+  if (is_full()) {
+    work();
+    return then();
+  }
+  push([work = std::move(work), then = std::move(then)](store::Reader&) {
     work();
     return then;
-  };
-  if (try_enqueue(job)) return;
-  work();
-  then();
+  });
 }
 
 template <class T>

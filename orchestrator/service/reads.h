@@ -1,8 +1,9 @@
 // Lists, counts and the ledger: reads that may take a while, on a thread of their own with a
 // read-only connection, so that no start waits behind a list; it yields to the engine thread where
 // there are not enough cores. Jobs go in and finished answers come back through queues; nothing
-// else is shared. A database in memory has one connection only, and then the reads run on the
-// engine thread, bounded in time like the others.
+// else is shared. A job waits until what was committed before it is in the tables. A database in
+// memory has one connection only, and then the reads run on the engine thread, bounded in time like
+// the others.
 #pragma once
 
 #include <condition_variable>
@@ -27,7 +28,7 @@ class Reads {
   Reads(const Reads&) = delete;
   Reads& operator=(const Reads&) = delete;
 
-  // For the engine thread.
+  // For the engine thread, between batches.
   void list_runs(ListWorkflowExecutionsRequest request, Done<ListWorkflowExecutionsResponse> done);
   void count_runs(CountWorkflowExecutionsRequest request,
                   Done<CountWorkflowExecutionsResponse> done);
@@ -44,14 +45,17 @@ class Reads {
 
   template <class T>
   void submit(Done<T> done, std::function<T(store::Reader&)> read);
-  bool try_enqueue(Job job);
+  bool is_full();
   void enqueue(Job job);
+  void push(Job job);
   void thread_main(const store::Database::Options& options);
   void answer_jobs(store::Reader& reader);
 
+  store::Store& store_;
   const Post post_;
   Log& log_;
-  Histogram<histogram_bounds::store> latency_;  // these two are the engine thread's
+  std::size_t unsettled_ = 0;  // jobs that wait for the tables; the engine thread's, like these two
+  Histogram<histogram_bounds::store> latency_;
   std::int64_t failures_ = 0;
   std::optional<store::Reader> inline_;  // for a database in memory
 

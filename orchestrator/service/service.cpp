@@ -59,7 +59,7 @@ Service::Service(store::Store& store, Clock& clock, Options options)
       ids_(seed_of(options_)),
       cache_(store, options_.cache_bytes_max),
       pools_(store, seed_of(options_)),
-      api_keys_(store.api_keys()),
+      api_keys_(store),
       parts_{store_,
              cache_,
              matching_,
@@ -313,7 +313,6 @@ void Service::trim_ledger() {
   if (pool == pools.end()) pool = pools.begin();
   if (pool == pools.end()) return;
   trimmed_last_ = pool->first;
-  store_.put_on_lists();
   for (const SlotSetting& slot : pool->second.settings.slots) {
     store_.trim_holds(pool->first, slot.slot, options_.holds_kept);
   }

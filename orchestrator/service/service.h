@@ -268,7 +268,7 @@ class Service {
   void expire_queries(std::chrono::steady_clock::time_point now);
   void note_goodbye(const ShutdownWorkerRequest& request);
   void note_key(const store::ApiKeyRow& key);
-  void write_api_keys(const std::function<void(store::ApiKeyTable&)>& write);
+  void write_api_keys(const std::function<void(store::Store&)>& write);
   void drop_lost_acquire_waits(const Error& error);
   void drop_lost_history_waits(const Error& error);
   void refuse_polls(const Error& error);

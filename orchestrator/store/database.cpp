@@ -174,6 +174,7 @@ void Database::configure_writer() {
   // As sqlite3_wal_autocheckpoint(), whose own hook drops the error of a failed sync.
   const auto on_commit = [](void* self, sqlite3*, const char*, int wal_pages) {
     auto* database = static_cast<Database*>(self);
+    database->wal_pages_ = wal_pages;
     const int pages_min = database->options_.autocheckpoint_pages_min;
     if (pages_min <= 0 || wal_pages < pages_min) return SQLITE_OK;
     const int code = database->checkpoint_now();

@@ -93,6 +93,7 @@ class Database {
   // Copies what it can from the WAL into the file, without waiting for readers; a commit does so by
   // itself (Options). Reports a failed sync, but not a full disk: the WAL has it all.
   void checkpoint();
+  int wal_pages() const { return wal_pages_; }  // after the last commit
 
   // For long reads: `expired` is asked about every 10 µs of work; once true, the running statement
   // throws Interrupted. An empty function lifts the limit.
@@ -123,6 +124,7 @@ class Database {
   std::unique_ptr<sqlite3, int (*)(sqlite3*)> connection_;
   std::unique_ptr<Statement> begin_, commit_, rollback_;
   std::function<bool()> expired_;
+  int wal_pages_ = 0;
   bool in_transaction_ = false;
   bool must_roll_back_ = false;  // a statement of the open transaction failed
   int failed_code_ = 0;          // once set, stays; see StoreFailed

@@ -3,6 +3,7 @@
 #include <lz4.h>
 
 #include <algorithm>
+#include <charconv>
 
 #include "orchestrator/protocol/ensure.h"
 #include "orchestrator/store/event_dictionary_txt.h"
@@ -84,6 +85,28 @@ std::optional<std::string> unpack_events(std::string_view packed) {
                                     dictionary().data(), as_int(dictionary().size()));
   if (length != as_int(size)) return std::nullopt;
   return events;
+}
+
+void append_batch(std::string& text, const HistoryBatch& batch) {
+  text += '\n';
+  text += std::to_string(batch.first_event_id);
+  text += ' ';
+  text += batch.events;
+}
+
+std::optional<std::vector<HistoryBatch>> split_batches(std::int64_t first_event_id,
+                                                       std::string_view text) {
+  std::vector<HistoryBatch> batches;
+  for (;;) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    batches.push_back({first_event_id, std::string(text.substr(0, end))});
+    if (end == text.size()) return batches;
+    text.remove_prefix(end + 1);
+    const char* const begin = text.data();
+    const auto [stop, error] = std::from_chars(begin, begin + text.size(), first_event_id);
+    if (error != std::errc() || stop == begin + text.size() || *stop != ' ') return std::nullopt;
+    text.remove_prefix(static_cast<std::size_t>(stop - begin) + 1);
+  }
 }
 
 }  // namespace permit::store

@@ -6,6 +6,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "orchestrator/store/rows.h"
 
 namespace permit::store {
 
@@ -25,5 +28,13 @@ class EventPacker {
 
 // nullopt: that is nothing that an EventPacker has made.
 std::optional<std::string> unpack_events(std::string_view packed);
+
+// --- What some commits have appended to one run, as one text: the events of the first; then, for
+// each of the others, a newline, its first event's id, a space and its events ---
+
+void append_batch(std::string& text, const HistoryBatch& batch);
+// Nothing if it is not such a text.
+std::optional<std::vector<HistoryBatch>> split_batches(std::int64_t first_event_id,
+                                                       std::string_view text);
 
 }  // namespace permit::store

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "orchestrator/protocol/ensure.h"
+#include "orchestrator/store/checksum.h"
 #include "orchestrator/store/errors.h"
 
 namespace permit::store {
@@ -38,7 +39,6 @@ constexpr int header_bytes = 100;   // of the file
 constexpr int log_head_bytes = 32;  // of the log; then frames, each with a head and a page
 constexpr int frame_head_bytes = 24;
 
-using Byte = unsigned char;
 using FrameHead = std::array<Byte, frame_head_bytes>;
 
 // What this connection has written to the log. SQLite writes the head and the page of each frame on
@@ -65,44 +65,6 @@ sqlite3_file* below(sqlite3_file* file) {
 }
 
 // --- Seals ---
-
-std::uint64_t word_at(const Byte* bytes) {
-  std::uint64_t word = 0;
-  std::memcpy(&word, bytes, sizeof word);
-  if constexpr (std::endian::native == std::endian::big) word = __builtin_bswap64(word);
-  return word;
-}
-
-void put_word(Byte* bytes, std::uint64_t word) {
-  if constexpr (std::endian::native == std::endian::big) word = __builtin_bswap64(word);
-  std::memcpy(bytes, &word, sizeof word);
-}
-
-std::uint64_t mixed(std::uint64_t word) {
-  word = (word ^ (word >> 31U)) * 0x9fb21c651e98df25U;
-  return word ^ (word >> 29U);
-}
-
-// Each step is a bijection, so a change within one word never goes unseen; the four lanes are four
-// multiplications at once.
-std::uint64_t hash(const Byte* bytes, std::size_t size, std::int64_t page) {
-  constexpr std::uint64_t odd = 0x9e3779b97f4a7c15U;
-  std::array<std::uint64_t, 4> lanes{};
-  const std::uint64_t seed = mixed(static_cast<std::uint64_t>(page) * odd + size);
-  for (std::size_t i = 0; i < lanes.size(); ++i) lanes[i] = seed + i * 0xd1b54a32d192ed03U;
-  const auto step = [](std::uint64_t lane, std::uint64_t word) {
-    return std::rotl((lane ^ word) * odd, 29);
-  };
-  std::size_t at = 0;
-  for (; at + 32 <= size; at += 32) {
-    for (std::size_t i = 0; i < 4; ++i) lanes[i] = step(lanes[i], word_at(bytes + at + 8 * i));
-  }
-  for (std::size_t i = 0; at + 8 <= size; at += 8, ++i)
-    lanes[i] = step(lanes[i], word_at(bytes + at));
-  std::uint64_t sum = 0;
-  for (const std::uint64_t lane : lanes) sum = std::rotl(sum, 17) ^ mixed(lane);
-  return sum;
-}
 
 // What a backup by another program changes in the first page, and SQLite with every commit that is
 // not in a log: versions of format and library, and counters by which caches are told to look
@@ -469,9 +431,9 @@ std::uint64_t seal_of(const unsigned char* bytes, std::size_t page_size, std::in
     alignas(8) std::array<Byte, page_size_max> first;
     std::memcpy(first.data(), bytes, size);
     leave_out_counters(first.data());
-    seal = hash(first.data(), size, page);
+    seal = checksum(first.data(), size, page);
   } else {
-    seal = hash(bytes, size, page);
+    seal = checksum(bytes, size, page);
   }
   return seal == 0 ? 1 : seal;
 }

@@ -225,20 +225,12 @@ std::string_view narrowed_by(Narrowing narrowing) {
       return "INDEXED BY runs_parent WHERE parent_workflow_id IS NOT NULL AND ";
     case Narrowing::workflow_ids:
     case Narrowing::workflow_id:
-      return "INDEXED BY runs_workflow_id WHERE listed IS NOT NULL AND ";
+      return "INDEXED BY runs_workflow_id WHERE ";
     case Narrowing::run_ids:
     case Narrowing::run_id:
       return "INDEXED BY runs_run_id WHERE ";
   }
   return "NOT INDEXED WHERE ";
-}
-
-// Permits that are not in the index of workflow ids yet: few, and the newest.
-constexpr std::string_view unlisted_runs =
-    "NOT INDEXED WHERE listed IS NULL AND number > (SELECT listed_run FROM server) AND ";
-
-bool lists_permits_late(Narrowing narrowing) {
-  return narrowing == Narrowing::workflow_id || narrowing == Narrowing::workflow_ids;
 }
 
 void add_runs(Query& query, const std::string& namespace_, const ListFilter& filter,
@@ -258,10 +250,6 @@ Query list_runs_query(const std::string& namespace_, const ListFilter& filter, A
   Query query;
   query.add("SELECT ").add(run_columns);
   add_runs(query, namespace_, filter, narrowed_by(narrowing), range);
-  if (lists_permits_late(narrowing)) {
-    query.add(" UNION ALL SELECT ").add(run_columns);
-    add_runs(query, namespace_, filter, unlisted_runs, range);
-  }
   query.add(" ORDER BY number DESC LIMIT ?", range.limit);
   return query;
 }
@@ -271,16 +259,8 @@ Query count_runs_query(const std::string& namespace_, const ListFilter& filter,
   // The index of workflow ids is the smallest thing that lists a whole namespace.
   const Narrowing narrowing = filter.where.empty() ? Narrowing::workflow_ids : filter.narrowing;
   Query query;
-  if (!lists_permits_late(narrowing)) {
-    query.add("SELECT count(*)");
-    add_runs(query, namespace_, filter, narrowed_by(narrowing), range);
-    return query;
-  }
-  query.add("SELECT (SELECT count(*)");
+  query.add("SELECT count(*)");
   add_runs(query, namespace_, filter, narrowed_by(narrowing), range);
-  query.add(") + (SELECT count(*)");
-  add_runs(query, namespace_, filter, unlisted_runs, range);
-  query.add(")");
   return query;
 }
 
@@ -300,7 +280,7 @@ void add_ids(Query& sql, const HoldQuery& query) {
 }
 
 // Where to look for holds.
-enum class HoldsOf { all, open_runs, slots, unlisted_slots };
+enum class HoldsOf { all, open_runs, slots };
 
 std::string_view narrowed_by(HoldsOf where) {
   switch (where) {
@@ -308,9 +288,7 @@ std::string_view narrowed_by(HoldsOf where) {
     case HoldsOf::open_runs:
       break;
     case HoldsOf::slots:
-      return "INDEXED BY holds_by_slot WHERE listed IS NOT NULL AND ";
-    case HoldsOf::unlisted_slots:  // as unlisted_runs
-      return "NOT INDEXED WHERE listed IS NULL AND fence > (SELECT listed_fence FROM server) AND ";
+      return "INDEXED BY holds_by_slot WHERE ";
   }
   return "NOT INDEXED WHERE ";
 }
@@ -342,8 +320,6 @@ Query list_holds_query(const HoldQuery& query, Access access, const KeyRange& ra
     add_holds(sql, query, HoldsOf::open_runs, range);
   } else if (access == Access::index && !query.pool.empty()) {
     add_holds(sql, query, HoldsOf::slots, range);
-    sql.add(" UNION ALL ");
-    add_holds(sql, query, HoldsOf::unlisted_slots, range);
   } else {
     add_holds(sql, query, HoldsOf::all, range);
   }

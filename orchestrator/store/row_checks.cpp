@@ -47,12 +47,6 @@ constexpr std::array<RowCheck, row_check_count> checks = {{
      "SELECT 'run ' || number FROM runs NOT INDEXED WHERE status = 1 AND pool IS NOT NULL "
      "AND NOT EXISTS (SELECT 1 FROM holds WHERE holds.fence = runs.fence AND holds.run = number "
      "AND holds.pool = runs.pool AND holds.slot = runs.slot AND holds.outcome IS NULL)"},
-    {"runs", "the lists leave it out",
-     "SELECT 'run ' || number FROM runs NOT INDEXED WHERE listed IS NULL "
-     "AND (pool IS NULL OR number <= (SELECT listed_run FROM server))"},
-    {"holds", "the lists leave it out",
-     "SELECT 'fence ' || fence FROM holds NOT INDEXED WHERE listed IS NULL "
-     "AND fence <= (SELECT listed_fence FROM server)"},
     {"history", "events of a run that there is not",
      "SELECT DISTINCT 'run ' || run FROM history WHERE run NOT IN (SELECT number FROM runs)"},
     {"history", "a later event is of an earlier commit",

@@ -37,21 +37,17 @@ void pack_histories(Database& database, bool has_places) {
   database.execute("DROP TABLE history_before");
 }
 
-// All that there is, is listed.
-void list_late(Database& database) {
+// Versions 5 and 6 filled two indexes late, by a column that said which rows they had.
+void list_at_once(Database& database) {
   database.execute(
-      "ALTER TABLE server ADD COLUMN listed_run INTEGER NOT NULL DEFAULT 0;"
-      "ALTER TABLE server ADD COLUMN listed_fence INTEGER NOT NULL DEFAULT 0;"
-      "ALTER TABLE runs ADD COLUMN listed INTEGER;"
-      "ALTER TABLE holds ADD COLUMN listed INTEGER;"
-      "UPDATE server SET listed_run = run, listed_fence = fence;"
-      "UPDATE runs SET listed = 1;"
-      "UPDATE holds SET listed = 1;"
       "DROP INDEX runs_workflow_id;"
-      "CREATE INDEX runs_workflow_id ON runs (namespace, workflow_id, number) "
-      "WHERE listed IS NOT NULL;"
       "DROP INDEX holds_by_slot;"
-      "CREATE INDEX holds_by_slot ON holds (pool, slot, fence) WHERE listed IS NOT NULL");
+      "ALTER TABLE server DROP COLUMN listed_run;"
+      "ALTER TABLE server DROP COLUMN listed_fence;"
+      "ALTER TABLE runs DROP COLUMN listed;"
+      "ALTER TABLE holds DROP COLUMN listed;"
+      "CREATE INDEX runs_workflow_id ON runs (namespace, workflow_id, number);"
+      "CREATE INDEX holds_by_slot ON holds (pool, slot, fence)");
 }
 
 void change_from(Database& database, int version) {
@@ -61,8 +57,8 @@ void change_from(Database& database, int version) {
   }
   if (version < 3) add_table(database, "api_keys");
   if (version < 4) database.execute("DROP INDEX IF EXISTS runs_permits_open");
-  if (version < 5) list_late(database);
   if (version < 6) pack_histories(database, version == 5);
+  if (version == 5 || version == 6) list_at_once(database);
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 
 namespace permit::store {
 
-inline constexpr int schema_version = 6;
+inline constexpr int schema_version = 7;
 
 // Makes the tables, or changes those of an earlier version. `is_file`: its pages get seals, too.
 void migrate(Database& database, bool is_file);

@@ -1,5 +1,7 @@
--- Permit's database, version 6 (schema.cpp brings older ones to it). Its pages have checksums since
+-- Permit's database, version 7 (schema.cpp brings older ones to it). Its pages have checksums since
 -- version 3: page_guard.h. Times are microseconds since 1970 (UTC); absent is NULL.
+-- What was committed last may still be in the redo log only, from where it comes in here some
+-- commits at once: redo_log.h.
 -- History is the truth: a run's row repeats only what lists, uniqueness and timers need, and holds
 -- what is not history (`volatile`). core/invariants checks that the two agree.
 
@@ -7,13 +9,11 @@
 CREATE TABLE server (
   id INTEGER PRIMARY KEY CHECK (id = 1),
   epoch INTEGER NOT NULL,       -- +1 at each start; checked by each commit
-  commit_seq INTEGER NOT NULL,  -- of the last commit; the position of the event stream
+  commit_seq INTEGER NOT NULL,  -- of the last commit in these tables; the event stream's position
   fence INTEGER NOT NULL,       -- the last one granted; (fence epoch << 40) + count
   arrival INTEGER NOT NULL,     -- the last place given in any line
   run INTEGER NOT NULL,         -- the last run number given
-  time_max INTEGER NOT NULL,    -- the latest time a commit was made at
-  listed_run INTEGER NOT NULL DEFAULT 0,   -- up to which run and fence all are `listed`
-  listed_fence INTEGER NOT NULL DEFAULT 0
+  time_max INTEGER NOT NULL     -- the latest time a commit was made at
 ) STRICT;
 INSERT INTO server (id, epoch, commit_seq, fence, arrival, run, time_max)
 VALUES (1, 0, 0, 0, 0, 0, 0);
@@ -40,30 +40,26 @@ CREATE TABLE runs (
   fence INTEGER,
   deadline INTEGER,
   outcome INTEGER,              -- Outcome, once closed
-  cause TEXT,
-  listed INTEGER                -- 1: runs_workflow_id has it; absent: a permit that it will have
+  cause TEXT
 ) STRICT;
 
 -- The lock: a second open run of an id cannot be written. Who holds what is in it, too: the ids of
 -- permits are those from `permit:` to `permit;`.
 CREATE UNIQUE INDEX runs_open ON runs (namespace, workflow_id) WHERE status = 1;
 CREATE UNIQUE INDEX runs_run_id ON runs (run_id);
--- Permits come into this index, as holds into theirs, some hundreds at once: one at a time, each would
--- write a page of its own to the log, since each slot has its place in the index. Who reads it looks
--- through the few that are not listed, too.
-CREATE INDEX runs_workflow_id ON runs (namespace, workflow_id, number) WHERE listed IS NOT NULL;
+CREATE INDEX runs_workflow_id ON runs (namespace, workflow_id, number);
 CREATE INDEX runs_parent ON runs (namespace, parent_workflow_id, number)
   WHERE parent_workflow_id IS NOT NULL;
 CREATE INDEX runs_due ON runs (next_due, number) WHERE next_due IS NOT NULL;
 CREATE INDEX runs_offered ON runs (number) WHERE offered_on IS NOT NULL;
 CREATE INDEX runs_closed ON runs (close_time) WHERE close_time IS NOT NULL;
 
--- What one transaction appended to one run: event objects in JSON, separated by commas, and packed
+-- What one transaction, or some that came in here at once, appended to one run: event objects in JSON, separated by commas, and packed
 -- (packed_events.h). By rowid, since these rows may be long: of a tree that is WITHOUT ROWID, few
 -- fill a page, and each page that leads to others has as few.
 CREATE TABLE history (
   place INTEGER PRIMARY KEY,    -- run << 20 | first_event_id
-  commit_seq INTEGER NOT NULL,
+  commit_seq INTEGER NOT NULL,  -- the first of them
   events BLOB NOT NULL,
   run INTEGER AS (place >> 20),
   first_event_id INTEGER AS (place & 1048575)
@@ -106,10 +102,9 @@ CREATE TABLE holds (
   outcome INTEGER,
   cause TEXT,
   requested_at INTEGER,         -- when its holder joined the line; absent: granted at once
-  late_release_at INTEGER,      -- when its holder gave back what it had lost before
-  listed INTEGER                -- 1: holds_by_slot has it; absent: it will
+  late_release_at INTEGER       -- when its holder gave back what it had lost before
 ) STRICT;
-CREATE INDEX holds_by_slot ON holds (pool, slot, fence) WHERE listed IS NOT NULL;
+CREATE INDEX holds_by_slot ON holds (pool, slot, fence);
 
 -- And counts that are never forgotten. `grants` has outcome 0.
 CREATE TABLE hold_counts (

@@ -4,36 +4,17 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
+#include <set>
 
 #include "orchestrator/protocol/ensure.h"
 #include "orchestrator/store/disk_space.h"
+#include "orchestrator/store/packed_events.h"
+#include "orchestrator/store/row_values.h"
 
 namespace permit::store {
 
 namespace {
-
-std::int64_t to_us(Time time) { return time.time_since_epoch().count(); }
-Time from_us(std::int64_t us) { return Time(Duration(us)); }
-
-std::optional<std::int64_t> optional_us(Time time) {
-  if (!is_set(time) || time == never) return std::nullopt;
-  return to_us(time);
-}
-
-std::optional<std::int64_t> ended_outcome(const RunRow& row) {
-  if (row.outcome == Outcome::unspecified) return std::nullopt;
-  return static_cast<std::int64_t>(row.outcome);
-}
-
-// Where in the table of histories a run's begins: before its first event.
-constexpr std::int64_t places_of_a_run = std::int64_t{1} << 20;
-std::int64_t first_place(RunNumber run) { return run.value * places_of_a_run; }
-std::int64_t end_of_places(RunNumber run) { return first_place(run) + places_of_a_run; }
-
-std::int64_t place_of(RunNumber run, std::int64_t event_id) {
-  ENSURE(event_id > 0 && event_id < places_of_a_run);
-  return first_place(run) + event_id;
-}
 
 // 0 if there is none.
 std::int64_t file_bytes(const std::string& path) {
@@ -47,28 +28,29 @@ Database::Options with_version(Database::Options options) {
   return options;
 }
 
-}  // namespace
+// A thread that settles checkpoints by itself.
+Database::Options with_own_checkpoints(Database::Options options, const Opening& opening) {
+  if (opening.logs && opening.post) options.autocheckpoint_pages_min = 0;
+  return options;
+}
 
-#define RUN_COLUMNS                                                                           \
-  "number, namespace, workflow_id, run_id, status, workflow_type, task_queue, "               \
-  "parent_workflow_id, parent_run_id, start_time, close_time, next_event_id, history_bytes, " \
-  "next_due, offered_on, volatile, pool, slot, fence, deadline, outcome, cause"
+bool is_due(const RunRow& row) { return row.next_due != never; }
+bool is_open(const RunRow& row) { return row.is_open(); }
+bool is_held_permit(const RunRow& row) {
+  return row.is_open() && row.permit && row.workflow_id.value.starts_with("permit:");
+}
+
+}  // namespace
 
 // Of runs_open. A permit is in the namespace of its holder, and there is only this one.
 #define OPEN_PERMITS                                                                               \
   "namespace = 'default' AND workflow_id >= 'permit:' AND workflow_id < 'permit;' AND status = 1 " \
   "AND pool IS NOT NULL"
 
+// Those that read; RowWriter has those that write.
 struct Store::Statements {
   explicit Statements(Database& db) : database(db) {}
   Database& database;
-
-  Statement counters{database,
-                     "SELECT epoch, commit_seq, fence, arrival, run, time_max, listed_run, "
-                     "listed_fence FROM server"};
-  Statement put_counters{database,
-                         "UPDATE server SET commit_seq = ?, fence = ?, arrival = ?, run = ?, "
-                         "time_max = ?, listed_run = ?, listed_fence = ? WHERE epoch = ?"};
 
   Statement run{database, "SELECT " RUN_COLUMNS " FROM runs WHERE number = ?"};
   Statement history{database,
@@ -88,25 +70,12 @@ struct Store::Statements {
                      "WHERE namespace = ? AND workflow_id = ? AND status = 1"};
   Statement recent_runs{database,
                         "SELECT number FROM runs INDEXED BY runs_workflow_id "
-                        "WHERE listed IS NOT NULL AND namespace = ? AND workflow_id = ? "
-                        "ORDER BY number DESC LIMIT ?"};
-  Statement unlisted_runs{database,
-                          "SELECT number FROM runs NOT INDEXED "
-                          "WHERE listed IS NULL AND number > ? AND namespace = ? "
-                          "AND workflow_id = ? ORDER BY number DESC LIMIT ?"};
-  Statement list_runs{database, "UPDATE runs SET listed = 1 WHERE listed IS NULL AND number > ?"};
-  Statement list_holds{database, "UPDATE holds SET listed = 1 WHERE listed IS NULL AND fence > ?"};
+                        "WHERE namespace = ? AND workflow_id = ? ORDER BY number DESC LIMIT ?"};
   Statement late_release_of{database, "SELECT late_release_at FROM holds WHERE fence = ?"};
-  Statement note_late_release{database,
-                              "UPDATE holds SET late_release_at = ? "
-                              "WHERE fence = ? AND late_release_at IS NULL"};
   Statement run_by_id{database, "SELECT number FROM runs WHERE run_id = ?"};
   Statement due{database,
-                "SELECT number FROM runs INDEXED BY runs_due WHERE next_due IS NOT NULL "
-                "AND next_due <= ? ORDER BY next_due, number LIMIT ?"};
-  Statement next_due{database,
-                     "SELECT next_due FROM runs INDEXED BY runs_due WHERE next_due IS NOT NULL "
-                     "ORDER BY next_due LIMIT 1"};
+                "SELECT next_due, number FROM runs INDEXED BY runs_due WHERE next_due IS NOT NULL "
+                "AND (next_due, number) >= (?, ?) AND next_due <= ? ORDER BY next_due, number"};
   Statement offered_workflow_tasks{database,
                                    "SELECT number, offered_on FROM runs INDEXED BY runs_offered "
                                    "WHERE offered_on IS NOT NULL ORDER BY number"};
@@ -115,11 +84,15 @@ struct Store::Statements {
                                "WHERE offered_on IS NOT NULL ORDER BY run, scheduled_event_id"};
   Statement pools{database, "SELECT name, settings FROM pools"};
   Statement waiters{database, "SELECT id, pool, waiter FROM waiters ORDER BY id"};
+  Statement api_keys{database,
+                     "SELECT id, name, digest, role, namespace, created_at, created_by, "
+                     "expires_at, revoked_at, revoked_by FROM api_keys ORDER BY id"};
   Statement open_permits{database,
                          "SELECT number FROM runs INDEXED BY runs_open WHERE " OPEN_PERMITS};
   Statement open_permits_by_pool{database,
                                  "SELECT pool, number, start_time FROM runs "
                                  "INDEXED BY runs_open WHERE " OPEN_PERMITS};
+  Statement status{database, "SELECT status, next_due FROM runs WHERE number = ?"};
   Statement due_run_count{database,
                           "SELECT count(*) FROM runs INDEXED BY runs_due "
                           "WHERE next_due IS NOT NULL"};
@@ -136,55 +109,18 @@ struct Store::Statements {
                             "SELECT pool, outcome, cause, sum(holds) FROM hold_counts "
                             "GROUP BY pool, outcome, cause ORDER BY pool, outcome, cause"};
 
-  Statement insert_run{database, "INSERT INTO runs (" RUN_COLUMNS
-                                 ", listed) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, "
-                                 "?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"};
-  // SQLite rewrites the index entries of every column that is set, even to what it was: while a run
-  // is open, what only its close changes is left alone.
-  Statement update_run{database,
-                       "UPDATE runs SET next_event_id = ?, history_bytes = ?, next_due = ?, "
-                       "offered_on = ?, volatile = ?, deadline = ? WHERE number = ?"};
-  Statement close_run{database,
-                      "UPDATE runs SET status = ?, close_time = ?, next_event_id = ?, "
-                      "history_bytes = ?, next_due = ?, offered_on = ?, volatile = ?, "
-                      "deadline = ?, outcome = ?, cause = ? WHERE number = ?"};
-  Statement append_history{database,
-                           "INSERT INTO history (place, commit_seq, events) VALUES (?, ?, ?)"};
-  Statement put_activity{database, "INSERT OR REPLACE INTO activities VALUES (?, ?, ?, ?)"};
-  Statement delete_activity{database,
-                            "DELETE FROM activities WHERE run = ? AND scheduled_event_id = ?"};
-  Statement delete_activities{database, "DELETE FROM activities WHERE run = ?"};
-  Statement put_pool{database, "INSERT OR REPLACE INTO pools VALUES (?, ?)"};
-  Statement delete_pool{database, "DELETE FROM pools WHERE name = ?"};
-  Statement put_waiter{database, "INSERT OR REPLACE INTO waiters VALUES (?, ?, ?)"};
-  Statement delete_waiter{database, "DELETE FROM waiters WHERE id = ?"};
-  Statement open_hold{database,
-                      "INSERT INTO holds (fence, pool, slot, run, run_id, holder, holder_run_id, "
-                      "reason, granted_at, requested_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"};
-  Statement close_hold{database,
-                       "UPDATE holds SET closed_at = ?, outcome = ?, cause = ? WHERE fence = ?"};
-  Statement count_hold{database,
-                       "INSERT INTO hold_counts VALUES (?, ?, ?, ?, 1) "
-                       "ON CONFLICT DO UPDATE SET holds = holds + 1"};
   Statement closed_before{database,
                           "SELECT number FROM runs WHERE close_time IS NOT NULL "
-                          "AND close_time < ? ORDER BY close_time LIMIT ?"};
-  Statement delete_run{database, "DELETE FROM runs WHERE number = ? AND status <> 1"};
-  Statement delete_history{database, "DELETE FROM history WHERE place > ? AND place < ?"};
-  Statement trim_holds{database,
-                       "DELETE FROM holds INDEXED BY holds_by_slot WHERE listed IS NOT NULL "
-                       "AND pool = ?1 AND slot = ?2 AND outcome IS NOT NULL "
-                       "AND fence <= (SELECT fence FROM holds INDEXED BY holds_by_slot "
-                       "WHERE listed IS NOT NULL AND pool = ?1 AND slot = ?2 "
-                       "ORDER BY fence DESC LIMIT 1 OFFSET ?3)"};
+                          "AND close_time < ? ORDER BY close_time"};
 };
 
 Store::Store(const Database::Options& options, const Opening& opening)
-    : file_(options.mode == Database::Mode::in_memory ? "" : options.path),
+    : options_(with_version(options)),
+      file_(options.mode == Database::Mode::in_memory ? "" : options.path),
       mark_(opening.mark.empty() ? nullptr : std::make_unique<CommitMark>(opening.mark)),
       ballast_(opening.ballast.empty() ? nullptr : std::make_unique<Ballast>(opening.ballast)),
       looks_only_(options.mode == Database::Mode::read_only),
-      database_(with_version(options)) {
+      database_(with_own_checkpoints(options_, opening)) {
   try {
     examine(opening);
     if (!looks_only_) migrate(database_, !file_.empty());
@@ -192,21 +128,40 @@ Store::Store(const Database::Options& options, const Opening& opening)
     database_.leave_as_it_is();
     throw;
   }
-  sql_ = std::make_unique<Statements>(database_);
-  api_keys_ = std::make_unique<ApiKeyTable>(database_);
-  if (!looks_only_) take_ownership(opening);
+  if (!looks_only_) {
+    writer_ = std::make_unique<RowWriter>(database_);
+    take_ownership(opening);
+  }
   load_counters();
+  if (opening.logs && !file_.empty()) open_log(opening);
+  sql_ = std::make_unique<Statements>(*reading_);
+  if (own_reading_) take_snapshot();
   if (mark_) mark_->note(counters_.commit_seq);
 }
 
-Store::~Store() = default;
+Store::~Store() {
+  waiting_.clear();  // whoever they were has gone
+  if (log_ && !failed_ && !in_batch_) {
+    try {
+      settle();
+      log_.reset();
+      RedoLog::remove(options_.path, options_.vfs, counters_.epoch);
+    } catch (const std::exception&) {
+      // It is in the log: the next start settles it.
+    }
+  }
+  settler_.reset();
+}
 
-void Store::load_counters() {
-  auto row = sql_->counters.bind();
-  if (!row.step()) throw StartRefused(file_ + ": " + no_counters);
-  counters_ = {row.i64(0), row.i64(1),          row.i64(2), row.i64(3),
-               row.i64(4), from_us(row.i64(5)), row.i64(6), row.i64(7)};
-  committed_ = counters_;
+bool Store::is_deleted(RunNumber number) const {
+  const PendingRows::Run* run = pending_.run(number);
+  return run != nullptr && run->is_deleted;
+}
+
+// What the tables do not say yet.
+const RunRow* Store::pending_row(RunNumber number) const {
+  const PendingRows::Run* run = pending_.run(number);
+  return run != nullptr && run->has_row ? &run->row : nullptr;
 }
 
 // --- Reading ---
@@ -240,52 +195,97 @@ RunRow Store::read_run(Statement::Cursor& row) {
 }
 
 std::optional<RunRow> Store::run(RunNumber number) {
+  if (const RunRow* row = pending_row(number)) return *row;
+  if (is_deleted(number)) return std::nullopt;
   auto row = sql_->run.bind(number.value);
   if (!row.step()) return std::nullopt;
   return read_run(row);
 }
 
 std::vector<HistoryBatch> Store::history(RunNumber number) {
-  return read_history(sql_->history.bind(first_place(number), end_of_places(number)), number);
+  const PendingRows::Run* pending = pending_.run(number);
+  std::vector<HistoryBatch> batches;
+  if (pending == nullptr || (!pending->is_new && !pending->is_deleted)) {
+    batches = read_history(sql_->history.bind(first_place(number), end_of_places(number)), number);
+  }
+  if (pending == nullptr) return batches;
+  for (const auto& [generation, batch] : pending->history) batches.push_back(batch);
+  return batches;
 }
 
 std::vector<HistoryBatch> Store::history(RunNumber number, std::int64_t from_event_id,
                                          std::int64_t to_event_id) {
-  const auto place = [number](std::int64_t event_id) {
-    return first_place(number) + std::clamp(event_id, std::int64_t{0}, places_of_a_run);
-  };
-  return read_history(
-      sql_->history_part.bind(first_place(number), place(from_event_id), place(to_event_id)),
-      number);
+  const PendingRows::Run* pending = pending_.run(number);
+  std::vector<HistoryBatch> batches;
+  if (pending == nullptr || (!pending->is_new && !pending->is_deleted)) {
+    const auto place = [number](std::int64_t event_id) {
+      return first_place(number) + std::clamp(event_id, std::int64_t{0}, places_of_a_run);
+    };
+    batches = read_history(
+        sql_->history_part.bind(first_place(number), place(from_event_id), place(to_event_id)),
+        number);
+  }
+  if (pending == nullptr) return batches;
+  // A batch that begins before may reach into the part, unless the next begins before, too.
+  const auto& added = pending->history;
+  for (auto batch = added.begin(); batch != added.end(); ++batch) {
+    if (batch->second.first_event_id >= to_event_id) break;
+    const auto next = std::next(batch);
+    if (next != added.end() && next->second.first_event_id <= from_event_id) continue;
+    batches.push_back(batch->second);
+  }
+  return batches;
 }
 
 std::vector<HistoryBatch> Store::read_history(Statement::Cursor rows, RunNumber number) {
   std::vector<HistoryBatch> batches;
   while (rows.step()) {
-    std::optional<std::string> events = unpack_events(rows.blob(1));
-    if (!events || events->find('\0') != std::string::npos) {
+    const std::optional<std::string> text = unpack_events(rows.blob(1));
+    auto added = text ? split_batches(rows.i64(0), *text) : std::nullopt;
+    if (!added || text->find('\0') != std::string::npos) {
       throw Damaged(SQLITE_CORRUPT, "the events of run " + std::to_string(number.value) +
                                         " are not as they were written: the disk has lost a part");
     }
-    batches.push_back({rows.i64(0), std::move(*events)});
+    std::move(added->begin(), added->end(), std::back_inserter(batches));
   }
   return batches;
 }
 
 std::vector<ActivityRow> Store::activities(RunNumber number) {
-  std::vector<ActivityRow> rows;
-  for (auto row = sql_->activities.bind(number.value); row.step();) {
-    std::optional<std::string> offered_on;
-    if (!row.is_null(1)) offered_on = std::string(row.text(1));
-    rows.push_back({row.i64(0), std::move(offered_on), std::string(row.text(2))});
+  const PendingRows::Run* pending = pending_.run(number);
+  std::map<std::int64_t, ActivityRow> rows;
+  if (pending == nullptr || (!pending->is_new && !pending->activities_cleared)) {
+    for (auto row = sql_->activities.bind(number.value); row.step();) {
+      std::optional<std::string> offered_on;
+      if (!row.is_null(1)) offered_on = std::string(row.text(1));
+      rows[row.i64(0)] = {row.i64(0), std::move(offered_on), std::string(row.text(2))};
+    }
   }
-  return rows;
+  if (pending != nullptr) {
+    for (const auto& [id, activity] : pending->activities) {
+      if (activity.row) {
+        rows[id] = *activity.row;
+      } else {
+        rows.erase(id);
+      }
+    }
+  }
+  std::vector<ActivityRow> list;
+  for (auto& [id, row] : rows) list.push_back(std::move(row));
+  return list;
 }
 
+// Of an id that has new runs only the newest can be open.
 std::optional<RunNumber> Store::open_run(const std::string& namespace_, const WorkflowId& id) {
+  if (const RunRow* newest = pending_.newest_of(namespace_, id)) {
+    return newest->is_open() ? std::optional(newest->number) : std::nullopt;
+  }
   auto row = sql_->open_run.bind(namespace_, id.value);
   if (!row.step()) return std::nullopt;
-  return RunNumber{row.i64(0)};
+  const RunNumber number{row.i64(0)};
+  const RunRow* changed = pending_row(number);
+  if (changed != nullptr && !changed->is_open()) return std::nullopt;
+  return number;
 }
 
 std::optional<RunNumber> Store::latest_run(const std::string& namespace_, const WorkflowId& id) {
@@ -295,107 +295,231 @@ std::optional<RunNumber> Store::latest_run(const std::string& namespace_, const 
 }
 
 std::optional<RunNumber> Store::run_by_id(const RunId& run_id) {
+  if (const auto number = pending_.new_run_by_id(run_id)) return number;
   auto row = sql_->run_by_id.bind(run_id.value);
-  if (!row.step()) return std::nullopt;
+  if (!row.step() || is_deleted(RunNumber{row.i64(0)})) return std::nullopt;
   return RunNumber{row.i64(0)};
 }
 
 std::vector<RunNumber> Store::recent_runs(const std::string& namespace_, const WorkflowId& id,
                                           int count_max) {
-  std::vector<RunNumber> runs;
-  const bool may_be_unlisted = id.value.starts_with("permit:");
-  if (may_be_unlisted && counters_.listed_fence < counters_.fence) {
-    for (auto row = sql_->unlisted_runs.bind(counters_.listed_run, namespace_, id.value, count_max);
-         row.step();) {
-      runs.push_back(RunNumber{row.i64(0)});
-    }
-  }
-  const auto missing = static_cast<std::int64_t>(count_max) - std::ssize(runs);
-  if (missing <= 0) return runs;
-  for (auto row = sql_->recent_runs.bind(namespace_, id.value, missing); row.step();) {
-    runs.push_back(RunNumber{row.i64(0)});
+  std::vector<RunNumber> runs = pending_.new_runs_of(namespace_, id);
+  std::reverse(runs.begin(), runs.end());
+  const auto wanted = static_cast<std::size_t>(count_max);
+  if (runs.size() > wanted) runs.resize(wanted);
+  if (runs.size() == wanted) return runs;
+  constexpr std::int64_t all = -1;
+  for (auto row = sql_->recent_runs.bind(namespace_, id.value, all);
+       runs.size() < wanted && row.step();) {
+    const RunNumber number{row.i64(0)};
+    if (!is_deleted(number)) runs.push_back(number);
   }
   return runs;
 }
 
 Time Store::late_release_of(Fence fence) {
   auto row = sql_->late_release_of.bind(fence.value);
-  return row.step() ? from_us(row.optional_i64(0).value_or(0)) : Time{};
-}
-
-void Store::note_late_release(Fence fence, Time at) {
-  sql_->note_late_release.run(to_us(at), fence.value);
+  const Time settled = row.step() ? from_us(row.optional_i64(0).value_or(0)) : Time{};
+  return is_set(settled) ? settled : pending_.late_release_of(fence);
 }
 
 std::vector<RunNumber> Store::due(Time now, int count_max) {
+  const auto wanted = static_cast<std::size_t>(count_max);
+  std::vector<std::pair<Time, std::int64_t>> due;
+  for_each_due(now, [&](Time time, std::int64_t number) {
+    due.emplace_back(time, number);
+    return due.size() < wanted;
+  });
+  std::size_t added = 0;
+  for (const auto& [time, number] : pending_.due()) {
+    if (time > now || added++ == wanted) break;
+    due.emplace_back(time, number);
+  }
+  std::sort(due.begin(), due.end());
   std::vector<RunNumber> runs;
-  for (auto row = sql_->due.bind(to_us(now), count_max); row.step();) {
-    runs.push_back(RunNumber{row.i64(0)});
+  for (const auto& [time, number] : due) {
+    if (runs.size() < wanted) runs.push_back(RunNumber{number});
   }
   return runs;
 }
 
 Time Store::next_due() {
-  auto row = sql_->next_due.bind();
-  return row.step() ? from_us(row.i64(0)) : never;
+  Time next = pending_.due().empty() ? never : pending_.due().begin()->first;
+  for_each_due(next, [&](Time time, std::int64_t) {
+    next = std::min(next, time);
+    return false;
+  });
+  return next;
+}
+
+// Of those that nothing has changed since. The first ones have often been dealt with, and are
+// passed over once for each state of the tables.
+template <class Visit>
+void Store::for_each_due(Time until, const Visit& visit) {
+  bool passes_over = true;
+  for (auto row = sql_->due.bind(to_us(due_from_.first), due_from_.second, to_us(until));
+       row.step();) {
+    const std::pair at(from_us(row.i64(0)), row.i64(1));
+    const bool is_changed = pending_row(RunNumber{at.second}) != nullptr;
+    passes_over = passes_over && is_changed;
+    if (passes_over) due_from_ = at;
+    if (!is_changed && !visit(at.first, at.second)) return;
+  }
 }
 
 std::vector<OfferedTask> Store::offered_workflow_tasks() {
-  std::vector<OfferedTask> tasks;
+  std::map<std::int64_t, std::string> offers;
   for (auto row = sql_->offered_workflow_tasks.bind(); row.step();) {
-    tasks.push_back({RunNumber{row.i64(0)}, 0, std::string(row.text(1))});
+    if (pending_row(RunNumber{row.i64(0)}) == nullptr) offers.emplace(row.i64(0), row.text(1));
   }
+  for (const auto& [number, run] : pending_.runs()) {
+    if (run.has_row && run.row.offered_on) offers.emplace(number, *run.row.offered_on);
+  }
+  std::vector<OfferedTask> tasks;
+  for (auto& [number, queue] : offers) tasks.push_back({RunNumber{number}, 0, std::move(queue)});
   return tasks;
 }
 
 std::vector<OfferedTask> Store::offered_activities() {
-  std::vector<OfferedTask> tasks;
+  std::map<std::pair<std::int64_t, std::int64_t>, std::string> offers;
   for (auto row = sql_->offered_activities.bind(); row.step();) {
-    tasks.push_back({RunNumber{row.i64(0)}, row.i64(1), std::string(row.text(2))});
+    const PendingRows::Run* run = pending_.run(RunNumber{row.i64(0)});
+    const bool changed =
+        run != nullptr && (run->activities_cleared || run->activities.contains(row.i64(1)));
+    if (!changed) offers.emplace(std::pair(row.i64(0), row.i64(1)), row.text(2));
+  }
+  for (const auto& [number, run] : pending_.runs()) {
+    for (const auto& [id, activity] : run.activities) {
+      if (!activity.row || !activity.row->offered_on) continue;
+      offers.emplace(std::pair(number, id), *activity.row->offered_on);
+    }
+  }
+  std::vector<OfferedTask> tasks;
+  for (auto& [of, queue] : offers) {
+    tasks.push_back({RunNumber{of.first}, of.second, std::move(queue)});
   }
   return tasks;
 }
+
+namespace {
+
+// The rows of a table by their key, with what is not in there yet.
+template <class Rows, class Pending>
+void put_over(Rows& rows, const Pending& pending) {
+  for (const auto& [key, changed] : pending) {
+    if (changed.row) {
+      rows.insert_or_assign(key, *changed.row);
+    } else {
+      rows.erase(key);
+    }
+  }
+}
+
+template <class Key, class Row>
+std::vector<Row> values_of(std::map<Key, Row> rows) {
+  std::vector<Row> values;
+  for (auto& [key, row] : rows) values.push_back(std::move(row));
+  return values;
+}
+
+Role role_of(std::int32_t number) {
+  ENSURE(number >= static_cast<int>(Role::read) && number <= static_cast<int>(Role::admin));
+  return static_cast<Role>(number);
+}
+
+}  // namespace
 
 std::map<PoolName, std::string> Store::pools() {
   std::map<PoolName, std::string> pools;
   for (auto row = sql_->pools.bind(); row.step();) {
     pools.emplace(PoolName(row.text(0)), std::string(row.text(1)));
   }
+  put_over(pools, pending_.pools());
   return pools;
 }
 
 std::vector<WaiterRow> Store::waiters() {
-  std::vector<WaiterRow> waiters;
+  std::map<std::int64_t, WaiterRow> waiters;
   for (auto row = sql_->waiters.bind(); row.step();) {
-    waiters.push_back({row.i64(0), PoolName(row.text(1)), std::string(row.text(2))});
+    waiters[row.i64(0)] = {row.i64(0), PoolName(row.text(1)), std::string(row.text(2))};
   }
-  return waiters;
+  put_over(waiters, pending_.waiters());
+  return values_of(std::move(waiters));
+}
+
+std::vector<ApiKeyRow> Store::api_keys() {
+  std::map<std::int64_t, ApiKeyRow> keys;
+  const auto time = [](std::optional<std::int64_t> us, Time otherwise) {
+    return us ? from_us(*us) : otherwise;
+  };
+  for (auto row = sql_->api_keys.bind(); row.step();) {
+    keys[row.i64(0)] = {row.i64(0),
+                        std::string(row.text(1)),
+                        std::string(row.blob(2)),
+                        role_of(row.i32(3)),
+                        std::string(row.text(4)),
+                        from_us(row.i64(5)),
+                        std::string(row.text(6)),
+                        time(row.optional_i64(7), never),
+                        time(row.optional_i64(8), {}),
+                        std::string(row.text(9))};
+  }
+  put_over(keys, pending_.api_keys());
+  return values_of(std::move(keys));
 }
 
 std::vector<RunNumber> Store::open_permits() {
-  std::vector<RunNumber> runs;
-  for (auto row = sql_->open_permits.bind(); row.step();) runs.push_back(RunNumber{row.i64(0)});
-  return runs;
+  std::set<RunNumber> runs;
+  for (auto row = sql_->open_permits.bind(); row.step();) {
+    const RunNumber number{row.i64(0)};
+    if (pending_row(number) == nullptr) runs.insert(number);
+  }
+  for (const auto& [number, run] : pending_.runs()) {
+    if (run.has_row && is_held_permit(run.row)) runs.insert(RunNumber{number});
+  }
+  return {runs.begin(), runs.end()};
 }
 
 std::vector<Store::OpenPermit> Store::open_permits_by_pool() {
   std::vector<OpenPermit> permits;
   for (auto row = sql_->open_permits_by_pool.bind(); row.step();) {
-    permits.push_back({PoolName(row.text(0)), RunNumber{row.i64(1)}, from_us(row.i64(2))});
+    const RunNumber number{row.i64(1)};
+    if (pending_row(number) != nullptr) continue;
+    permits.push_back({PoolName(row.text(0)), number, from_us(row.i64(2))});
+  }
+  for (const auto& [number, run] : pending_.runs()) {
+    if (!run.has_row || !is_held_permit(run.row)) continue;
+    permits.push_back({run.row.permit->pool, RunNumber{number}, run.row.start_time});
   }
   return permits;
+}
+
+// By how much the number of such runs in the tables is behind.
+std::int64_t Store::change_of(bool (*counts)(const RunRow&)) {
+  std::int64_t change = 0;
+  for (const auto& [number, run] : pending_.runs()) {
+    if (run.has_row && counts(run.row)) ++change;
+    if (!run.has_row && !run.is_deleted) continue;
+    RunRow settled;
+    auto row = sql_->status.bind(number);
+    if (!row.step()) continue;
+    settled.status = static_cast<WorkflowExecutionStatus>(row.i32(0));
+    if (!row.is_null(1)) settled.next_due = from_us(row.i64(1));
+    if (counts(settled)) --change;
+  }
+  return change;
 }
 
 std::int64_t Store::due_run_count() {
   auto row = sql_->due_run_count.bind();
   ENSURE(row.step());
-  return row.i64(0);
+  return row.i64(0) + change_of(is_due);
 }
 
 std::int64_t Store::open_run_count() {
   auto row = sql_->open_run_count.bind();
   ENSURE(row.step());
-  return row.i64(0);
+  return row.i64(0) + change_of(is_open);
 }
 
 std::int64_t Store::bytes() {
@@ -406,141 +530,106 @@ std::int64_t Store::bytes() {
 
 std::int64_t Store::wal_bytes() const { return file_.empty() ? 0 : file_bytes(file_ + "-wal"); }
 
+namespace {
+
+std::vector<OutcomeCount> list_of(const PendingRows::HoldCounts& counts) {
+  std::vector<OutcomeCount> list;
+  for (const auto& [of, count] : counts) list.push_back({of.first, of.second, Count{count}});
+  return list;
+}
+
+}  // namespace
+
 std::vector<OutcomeCount> Store::hold_counts(const PoolName& pool) {
-  std::vector<OutcomeCount> counts;
+  PendingRows::HoldCounts counts = pending_.hold_counts(pool);
   for (auto row = sql_->hold_counts.bind(pool.value); row.step();) {
-    counts.push_back(
-        {static_cast<Outcome>(row.i32(0)), std::string(row.text(1)), Count{row.i64(2)}});
+    counts[{static_cast<Outcome>(row.i32(0)), std::string(row.text(1))}] += row.i64(2);
   }
-  return counts;
+  return list_of(counts);
 }
 
 std::map<PoolName, std::vector<OutcomeCount>> Store::hold_counts() {
-  std::map<PoolName, std::vector<OutcomeCount>> counts;
+  std::map<PoolName, PendingRows::HoldCounts> counts = pending_.hold_counts();
   for (auto row = sql_->all_hold_counts.bind(); row.step();) {
-    counts[PoolName(row.text(0))].push_back(
-        {static_cast<Outcome>(row.i32(1)), std::string(row.text(2)), Count{row.i64(3)}});
+    counts[PoolName(row.text(0))][{static_cast<Outcome>(row.i32(1)), std::string(row.text(2))}] +=
+        row.i64(3);
   }
-  return counts;
+  std::map<PoolName, std::vector<OutcomeCount>> lists;
+  for (const auto& [pool, of_pool] : counts) lists[pool] = list_of(of_pool);
+  return lists;
 }
 
 // --- Writing ---
 
 void Store::begin() {
-  ENSURE(!batch_);
-  batch_.emplace(database_);
+  ENSURE(!in_batch_);
+  if (looks_only_) throw BadStatement("the store was opened to look only");
+  in_batch_ = true;
+  record_.clear();
 }
 
-void Store::insert_run(const RunRow& row) {
-  const auto& permit = row.permit;
-  using Text = std::optional<std::string_view>;
-  using Number = std::optional<std::int64_t>;
-  sql_->insert_run.run(
-      row.number.value, row.namespace_, row.workflow_id.value, row.run_id.value,
-      static_cast<int>(row.status), row.workflow_type, row.task_queue,
-      row.parent ? Text(row.parent->workflow_id.value) : Text(),
-      row.parent ? Text(row.parent->run_id.value) : Text(), to_us(row.start_time),
-      optional_us(row.close_time), row.next_event_id, row.history_bytes, optional_us(row.next_due),
-      row.offered_on, row.volatile_json, permit ? Text(permit->pool.value) : Text(),
-      permit ? Text(permit->slot.value) : Text(), permit ? Number(permit->fence.value) : Number(),
-      permit ? Number(to_us(permit->deadline)) : Number(), ended_outcome(row),
-      ended_outcome(row) ? Text(row.cause) : Text(), permit ? Number() : Number(1));
+template <class Change>
+void Store::write(Change change) {
+  ENSURE(in_batch_);
+  append_change(record_, change);
+  pending_.add(std::move(change));
 }
 
-void Store::update_run(const RunRow& row) {
-  using Number = std::optional<std::int64_t>;
-  if (row.status == WorkflowExecutionStatus::running) {
-    const std::int64_t changed = sql_->update_run.run(
-        row.next_event_id, row.history_bytes, optional_us(row.next_due), row.offered_on,
-        row.volatile_json, row.permit ? Number(to_us(row.permit->deadline)) : Number(),
-        row.number.value);
-    ENSURE(changed == 1);
-    return;
-  }
-  const std::int64_t changed = sql_->close_run.run(
-      static_cast<int>(row.status), optional_us(row.close_time), row.next_event_id,
-      row.history_bytes, optional_us(row.next_due), row.offered_on, row.volatile_json,
-      row.permit ? Number(to_us(row.permit->deadline)) : Number(), ended_outcome(row),
-      ended_outcome(row) ? std::optional<std::string_view>(row.cause) : std::nullopt,
-      row.number.value);
-  ENSURE(changed == 1);
+void Store::insert_run(RunRow row) { write(InsertRun{std::move(row)}); }
+void Store::update_run(RunRow row) { write(UpdateRun{std::move(row)}); }
+void Store::append_history(RunNumber run, HistoryBatch batch) {
+  write(AppendHistory{run, std::move(batch)});
 }
-
-void Store::append_history(RunNumber run, const HistoryBatch& batch) {
-  sql_->append_history.run(place_of(run, batch.first_event_id), counters_.commit_seq + 1,
-                           Blob{packer_.pack(batch.events)});
+void Store::put_activity(RunNumber run, ActivityRow row) {
+  write(PutActivity{run, std::move(row)});
 }
-
-void Store::put_activity(RunNumber run, const ActivityRow& row) {
-  sql_->put_activity.run(run.value, row.scheduled_event_id, row.offered_on, row.attempt_json);
-}
-
 void Store::delete_activity(RunNumber run, std::int64_t scheduled_event_id) {
-  sql_->delete_activity.run(run.value, scheduled_event_id);
+  write(DeleteActivity{run, scheduled_event_id});
 }
-
-void Store::delete_activities(RunNumber run) { sql_->delete_activities.run(run.value); }
-
-void Store::put_pool(const PoolName& name, const std::string& settings_json) {
-  sql_->put_pool.run(name.value, settings_json);
+void Store::delete_activities(RunNumber run) { write(DeleteActivities{run}); }
+void Store::put_pool(const PoolName& name, std::string settings_json) {
+  write(PutPool{name, std::move(settings_json)});
 }
-
-void Store::delete_pool(const PoolName& name) { sql_->delete_pool.run(name.value); }
-
-void Store::put_waiter(const WaiterRow& row) {
-  sql_->put_waiter.run(row.id, row.pool.value, row.waiter_json);
-}
-
-void Store::delete_waiter(std::int64_t id) { sql_->delete_waiter.run(id); }
-
-void Store::open_hold(const HoldRow& row) {
-  using Text = std::optional<std::string_view>;
-  const PermitGrant& grant = row.grant;
-  sql_->open_hold.run(grant.fence.value, grant.pool.value, grant.slot.value, row.run.value,
-                      row.run_id.value, row.holder,
-                      row.holder_run_id ? Text(row.holder_run_id->value) : Text(), row.reason,
-                      to_us(row.granted_at), optional_us(grant.requested_at));
-  sql_->count_hold.run(grant.pool.value, grant.slot.value, 0, "");
-}
-
+void Store::delete_pool(const PoolName& name) { write(DeletePool{name}); }
+void Store::put_waiter(WaiterRow row) { write(PutWaiter{std::move(row)}); }
+void Store::delete_waiter(std::int64_t id) { write(DeleteWaiter{id}); }
+void Store::open_hold(HoldRow row) { write(OpenHold{std::move(row)}); }
 void Store::close_hold(const PermitGrant& grant, Time closed_at, Outcome outcome,
                        const std::string& cause) {
-  const std::int64_t changed =
-      sql_->close_hold.run(to_us(closed_at), static_cast<int>(outcome), cause, grant.fence.value);
-  ENSURE(changed == 1);
-  sql_->count_hold.run(grant.pool.value, grant.slot.value, static_cast<int>(outcome), cause);
+  write(CloseHold{grant.pool, grant.slot, grant.fence, closed_at, outcome, cause});
 }
+void Store::note_late_release(Fence fence, Time at) { write(NoteLateRelease{fence, at}); }
+void Store::put_api_key(ApiKeyRow row) { write(PutApiKey{std::move(row)}); }
+void Store::remove_api_key(std::int64_t id) { write(RemoveApiKey{id}); }
 
-void Store::put_on_lists() {
-  if (counters_.listed_fence < counters_.fence) {
-    sql_->list_runs.run(counters_.listed_run);
-    sql_->list_holds.run(counters_.listed_fence);
+std::vector<RunNumber> Store::delete_closed_before(Time before, int count_max) {
+  std::vector<RunNumber> runs;
+  for (auto row = sql_->closed_before.bind(to_us(before));
+       std::ssize(runs) < count_max && row.step();) {
+    const RunNumber number{row.i64(0)};
+    if (pending_.run(number) == nullptr) runs.push_back(number);
   }
-  counters_.listed_run = counters_.run;
-  counters_.listed_fence = counters_.fence;
+  for (const RunNumber run : runs) write(DeleteRun{run});
+  return runs;
 }
 
-// Whoever reads the indexes looks through what is not listed, so that is kept short, in permits and
-// in runs of all kinds.
-bool Store::may_list_later() const {
-  constexpr std::int64_t permits_max = 500;
-  constexpr std::int64_t runs_max = 5'000;
-  const std::int64_t permits = counters_.fence - counters_.listed_fence;
-  return permits > 0 && permits < permits_max && counters_.run - counters_.listed_run < runs_max;
+void Store::trim_holds(const PoolName& pool, const SlotName& slot, int holds_kept) {
+  write(TrimHolds{pool, slot, holds_kept});
 }
 
 void Store::commit(Time now) {
-  ENSURE(batch_);
-  if (!may_list_later()) put_on_lists();
+  ENSURE(in_batch_);
   ++counters_.commit_seq;
   counters_.time_max = std::max(counters_.time_max, now);
-  const std::int64_t owned = sql_->put_counters.run(
-      counters_.commit_seq, counters_.fence, counters_.arrival, counters_.run,
-      to_us(counters_.time_max), counters_.listed_run, counters_.listed_fence, counters_.epoch);
-  if (owned != 1) throw OwnershipLost("another server has taken this database");
-  batch_->commit();
-  batch_.reset();
+  write(SetCounters{counters_});
+  if (log_) {
+    commit_to_log();
+  } else {
+    commit_to_tables();
+  }
+  in_batch_ = false;
   committed_ = counters_;
+  last_logged_ = counters_.commit_seq;
   if (mark_) mark_->note(counters_.commit_seq);
 }
 
@@ -555,27 +644,6 @@ void Store::use_reserve() noexcept {
 
 void Store::restore_reserve() noexcept {
   if (reserve_used_ && ballast_->make()) reserve_used_ = false;
-}
-
-void Store::roll_back() {
-  batch_.reset();
-  counters_ = committed_;
-}
-
-std::vector<RunNumber> Store::delete_closed_before(Time before, int count_max) {
-  std::vector<RunNumber> runs;
-  for (auto row = sql_->closed_before.bind(to_us(before), count_max); row.step();) {
-    runs.push_back(RunNumber{row.i64(0)});
-  }
-  for (const RunNumber run : runs) {
-    ENSURE(sql_->delete_run.run(run.value) == 1);
-    sql_->delete_history.run(first_place(run), end_of_places(run));
-  }
-  return runs;
-}
-
-void Store::trim_holds(const PoolName& pool, const SlotName& slot, int holds_kept) {
-  sql_->trim_holds.run(pool.value, slot.value, holds_kept);
 }
 
 }  // namespace permit::store

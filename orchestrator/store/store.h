@@ -1,9 +1,14 @@
-// Every SQL statement of the product. Belongs to the engine thread; a Reader (store/reader) has a
-// connection of its own for lists. Nothing here decides: rows in, rows out.
+// The rows of a database. Belongs to the engine thread; a Reader (store/reader) has a connection of
+// its own for lists. Nothing here decides: rows in, rows out.
 //
 // Writes happen inside a batch: begin(), any number of writes, commit(). What commit() returned
 // from is on disk. After any exception between the two call roll_back(), then forget what memory
 // knows and load it again.
+//
+// With a redo log (Opening::logs), a commit is one write and one sync to that (redo_log.h), and the
+// tables come later, many commits at once: they are *settled*. Until then what is read here is the
+// tables and PendingRows on top of them; who reads the tables otherwise asks when_settled() first.
+// Without one, or in memory, each commit writes the tables and is durable by them.
 #pragma once
 
 #include <chrono>
@@ -12,15 +17,17 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "orchestrator/protocol/pools.h"
-#include "orchestrator/store/api_key_table.h"
 #include "orchestrator/store/ballast.h"
 #include "orchestrator/store/commit_mark.h"
 #include "orchestrator/store/database.h"
-#include "orchestrator/store/packed_events.h"
+#include "orchestrator/store/pending_rows.h"
+#include "orchestrator/store/redo_log.h"
+#include "orchestrator/store/row_writer.h"
 #include "orchestrator/store/schema.h"
+#include "orchestrator/store/settler.h"
 
 namespace permit::store {
 
@@ -36,6 +43,11 @@ struct Opening {
   std::chrono::milliseconds page_check_max{};  // look at all pages for so long
   std::function<void()> judge = [] {};         // see Database::check_pages()
   std::string ballast{};                       // the file of its Ballast; empty: none
+  bool logs = false;                           // commits go to a redo log first
+  std::int64_t settle_bytes = 4 << 20;         // of the log, from which on its commits are settled
+  // Runs something on the engine thread, soon; from any thread. With it the tables are written by a
+  // thread of their own. Without: by the commit that fills the log.
+  Settler::Post post{};
 };
 
 // The database is not what this server should go on with; what() says why and what to do.
@@ -44,81 +56,29 @@ class StartRefused : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-struct RunRow {
-  RunNumber number;
-  std::string namespace_;
-  WorkflowId workflow_id;
-  RunId run_id;
-  WorkflowExecutionStatus status = WorkflowExecutionStatus::running;
-  std::string workflow_type;
-  std::string task_queue;
-  std::optional<WorkflowExecution> parent;
-  Time start_time{};
-  Time close_time{};
-  std::int64_t next_event_id = 1;
-  std::int64_t history_bytes = 0;
-  Time next_due = never;
-  std::optional<std::string> offered_on;
-  std::string volatile_json;
-  std::optional<PermitGrant> permit;  // its deadline is the current one
-  Outcome outcome = Outcome::unspecified;
-  std::string cause;
-};
-
-struct HistoryBatch {
-  std::int64_t first_event_id = 0;
-  std::string events;  // JSON objects, separated by commas
-};
-
-struct ActivityRow {
-  std::int64_t scheduled_event_id = 0;
-  std::optional<std::string> offered_on;
-  std::string attempt_json;
-};
-
 struct OfferedTask {
   RunNumber run;
   std::int64_t scheduled_event_id = 0;  // of an activity; 0 for a workflow task
   std::string queue;
 };
 
-struct HoldRow {
-  PermitGrant grant;
-  RunNumber run;
-  RunId run_id;
-  std::string holder;
-  std::optional<RunId> holder_run_id;
-  std::string reason;
-  Time granted_at{};
-};
-
-struct WaiterRow {
-  std::int64_t id = 0;
-  PoolName pool;
-  std::string waiter_json;
-};
-
-// The counters of the `server` row; a batch that changed any writes them with its commit.
-struct Counters {
-  std::int64_t epoch = 0;
-  std::int64_t commit_seq = 0;
-  std::int64_t fence = 0;
-  std::int64_t arrival = 0;
-  std::int64_t run = 0;
-  Time time_max{};
-  std::int64_t listed_run = 0;
-  std::int64_t listed_fence = 0;
-};
-
 class Store {
  public:
-  // Opens or creates the database and takes ownership: the epoch goes up by one, durably. Read
-  // only, it takes nothing, and the file must be of this schema. Throws StartRefused, StoreFailed.
+  // Opens or creates the database and takes ownership: the epoch goes up by one, durably, and what
+  // a redo log has beyond the tables comes into them. Read only, it takes nothing, leaves the log
+  // alone, and the file must be of this schema. Throws StartRefused, StoreFailed.
   explicit Store(const Database::Options& options, const Opening& opening = {});
-  ~Store();
+  ~Store();  // settles, unless something has failed
 
   const Counters& counters() const { return counters_; }
   std::int64_t fence_epoch() const { return counters_.fence >> fence_epoch_shift; }
+  // The last commit, in the tables or in the log.
+  std::int64_t last_logged() const { return last_logged_; }
+
+  // What has been logged beside a database, for a copy of it that was made afterwards; and brings
+  // such a copy up to what was acknowledged when that was read.
+  static std::vector<LoggedCommit> logged_beside(const Database::Options& options);
+  static void bring_up(const Database::Options& copy, const std::vector<LoggedCommit>& logged);
 
   // --- Reading; sees the open batch ---
   std::optional<RunRow> run(RunNumber number);
@@ -140,6 +100,7 @@ class Store {
   std::vector<OfferedTask> offered_activities();
   std::map<PoolName, std::string> pools();
   std::vector<WaiterRow> waiters();
+  std::vector<ApiKeyRow> api_keys();  // by id
   std::vector<RunNumber> open_permits();
   // Which permits are open, and since when.
   struct OpenPermit {
@@ -159,22 +120,24 @@ class Store {
 
   // --- Writing ---
   void begin();
-  bool in_batch() const { return batch_.has_value(); }
-  void insert_run(const RunRow& row);
-  void update_run(const RunRow& row);
-  void append_history(RunNumber run, const HistoryBatch& batch);
-  void put_activity(RunNumber run, const ActivityRow& row);
+  bool in_batch() const { return in_batch_; }
+  void insert_run(RunRow row);
+  void update_run(RunRow row);
+  void append_history(RunNumber run, HistoryBatch batch);
+  void put_activity(RunNumber run, ActivityRow row);
   void delete_activity(RunNumber run, std::int64_t scheduled_event_id);
   void delete_activities(RunNumber run);
-  void put_pool(const PoolName& name, const std::string& settings_json);
+  void put_pool(const PoolName& name, std::string settings_json);
   void delete_pool(const PoolName& name);
-  void put_waiter(const WaiterRow& row);
+  void put_waiter(WaiterRow row);
   void delete_waiter(std::int64_t id);
-  void open_hold(const HoldRow& row);
+  void open_hold(HoldRow row);
   void close_hold(const PermitGrant& grant, Time closed_at, Outcome outcome,
                   const std::string& cause);
   // That a holder has given back what it had lost. The first time counts.
   void note_late_release(Fence fence, Time at);
+  void put_api_key(ApiKeyRow row);
+  void remove_api_key(std::int64_t id);
   void set_fence(std::int64_t fence) { counters_.fence = fence; }
   RunNumber next_run_number() { return RunNumber{++counters_.run}; }
   void set_arrival(std::int64_t arrival) { counters_.arrival = arrival; }
@@ -183,16 +146,24 @@ class Store {
   void commit(Time now);
   void roll_back();
 
-  // What came lately enters the indexes that lists go by: many at once, so that a page of an index
-  // is written for many of them. A commit does it by itself from some hundreds on.
-  void put_on_lists();
   // Deletes closed runs older than `before`, at most count_max of them, and says which. Inside a
-  // batch, like trim_holds(), which keeps the last of a slot's listed holds.
+  // batch, like trim_holds(), which keeps the last of a slot's holds.
   std::vector<RunNumber> delete_closed_before(Time before, int count_max);
   void trim_holds(const PoolName& pool, const SlotName& slot, int holds_kept);
 
-  ApiKeyTable& api_keys() { return *api_keys_; }
-  Database& database() { return database_; }
+  // --- The log and the tables; between batches ---
+  bool is_settled() const { return unsettled_.empty() && settling_.empty(); }
+  // When the tables have all that is committed now: at once, or from the engine thread later. Also
+  // if the disk has no room for it.
+  void when_settled(std::function<void()> then);
+  // When settle_some() has something to do although nobody commits.
+  std::optional<std::chrono::steady_clock::time_point> settling_due() const;
+  void settle_some(std::chrono::steady_clock::time_point now);
+  // Returns when all of it is in the tables. Throws DiskFull, StoreFailed, OwnershipLost.
+  void settle();
+
+  // The tables, as they were settled last.
+  Database& database() { return *reading_; }
   bool has_all_seals() const { return has_all_seals_; }  // of its file's pages, from now on
   // Why nothing can be written, as far as the disk says; see disk_space.h.
   std::string obstacle() const;
@@ -203,35 +174,75 @@ class Store {
 
  private:
   struct Statements;
+  using SteadyTime = std::chrono::steady_clock::time_point;
 
   // In store_opening.cpp.
   static std::int64_t last_commit(Database& database);
+  static std::int64_t epoch_of(Database& database);
   void examine(const Opening& opening);
+  CommitRecords logged_commits();
+  void replay();
   void take_ownership(const Opening& opening);
   void load_counters();
+  void open_log(const Opening& opening);
   static constexpr const char* no_counters = "the database has no row in its table \"server\"";
-  bool may_list_later() const;
+
+  // In settling.cpp.
+  void commit_to_log();
+  void commit_to_tables();
+  void begin_settling();
+  void end_settling(const std::exception_ptr& result);
+  void shorten_wal();
+  void take_snapshot();
+  void call_waiting(std::int64_t settled);
+
+  template <class Change>
+  void write(Change change);
+  template <class Visit>
+  void for_each_due(Time until, const Visit& visit);
   RunRow read_run(Statement::Cursor& row);
   std::vector<HistoryBatch> read_history(Statement::Cursor rows, RunNumber number);
+  bool is_deleted(RunNumber number) const;
+  const RunRow* pending_row(RunNumber number) const;
+  std::int64_t change_of(bool (*counts)(const RunRow&));
 
+  const Database::Options options_;
   const std::string file_;  // empty: in memory
   std::unique_ptr<CommitMark> mark_;
   std::unique_ptr<Ballast> ballast_;
   bool reserve_used_ = false;
   const bool looks_only_;
   bool has_all_seals_ = false;
-  Database database_;
+
+  Database database_;  // while a thread settles, that thread's
+  std::unique_ptr<RowWriter> writer_;
+  // What the engine thread reads by: database_ itself or, with a thread that settles, a connection
+  // of its own, which sees the tables as they were when it heard of the last settling.
+  std::unique_ptr<Database> own_reading_;
+  Database* reading_ = &database_;
+  std::optional<Transaction> snapshot_;
   std::unique_ptr<Statements> sql_;
-  std::unique_ptr<ApiKeyTable> api_keys_;
-  EventPacker packer_;
-  std::optional<Transaction> batch_;
+
+  std::unique_ptr<RedoLog> log_;  // none: each commit goes to the tables
+  std::unique_ptr<Database> own_watch_;
+  std::unique_ptr<Statement> owner_;  // with a log: who owns the tables at this moment
+  std::int64_t settle_bytes_ = 0;
+  bool failed_ = false;  // nothing more is written, not at the end either
+  bool in_batch_ = false;
+  std::string record_;  // of the open batch
+  PendingRows pending_;
+  std::pair<Time, std::int64_t> due_from_{};  // no row of the tables before this one is as it was
+  CommitRecords unsettled_;                   // behind settling_
+  CommitRecords settling_;                    // on their way into the tables
+  std::int64_t settling_end_ = 0;             // the last commit of those
+  SteadyTime unsettled_since_{};
+  bool has_no_room_ = false;  // the disk, for the last settling
+  SteadyTime retry_at_{};
+  std::vector<std::pair<std::int64_t, std::function<void()>>> waiting_;  // and for which commit
   Counters counters_;
   Counters committed_;
-};
-
-class OwnershipLost : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
+  std::int64_t last_logged_ = 0;
+  std::unique_ptr<Settler> settler_;  // the last: its thread uses what is above
 };
 
 }  // namespace permit::store

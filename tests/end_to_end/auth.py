@@ -396,8 +396,8 @@ def an_older_database_gets_the_table():
         server.stop()
     with contextlib.closing(sqlite3.connect(database)) as rows:
         fresh = rows.execute("SELECT sql FROM sqlite_master WHERE name = 'api_keys'").fetchone()
-        schema_4 = (pathlib.Path(__file__).parent.parent / "support/schema_4.h").read_text()
-        rows.executescript(re.search(r'R"sql\((.*)\)sql"', schema_4, re.S).group(1))
+        schemas = (pathlib.Path(__file__).parent.parent / "support/old_schemas.h").read_text()
+        rows.executescript(re.search(r'back_to_schema_4 = R"sql\((.*?)\)sql"', schemas, re.S).group(1))
         rows.execute("DROP TABLE api_keys")
         rows.execute("PRAGMA user_version = 2")
         rows.commit()

@@ -226,6 +226,30 @@ def an_older_copy_in_the_place_of_the_database_is_noticed():
         server.stop()
 
 
+def holds_in(database):
+    connection = sqlite3.connect(database)
+    count = connection.execute("SELECT count(*) FROM holds").fetchone()[0]
+    connection.close()
+    return count
+
+
+def a_backup_has_what_is_only_in_the_redo_log():
+    home = new_home("redo")
+    with Server(home / "permit.db") as server:
+        client = server.client()
+        client.set_pool("gpu", capacity=50)
+        for number in range(20):
+            for i in range(2):
+                hold(client, f"h-{number}-{i}")
+            copy = home / f"copy-{number}.db"
+            permit("server", "backup", "--database", home / "permit.db", "--to", copy)
+            check(holds_in(copy) == 2 * number + 2, f"copy {number} has {holds_in(copy)} holds")
+        hold(client, "last")
+        server.kill()
+    permit("server", "backup", "--database", home / "permit.db", "--to", home / "dead.db")
+    check(holds_in(home / "dead.db") == 41, "what a killed server had acknowledged")
+
+
 def copies_that_other_programs_make_are_taken():
     home = new_home("others")
     with Server(home / "permit.db") as server:
@@ -233,15 +257,14 @@ def copies_that_other_programs_make_are_taken():
         client.set_pool("gpu", capacity=50)
         for i in range(30):
             hold(client, f"h-{i}")
+        eventually(lambda: holds_in(home / "permit.db") == 30, "the holds in the tables", 5)
         copy = sqlite3.connect(home / "copy.db")
         with sqlite3.connect(home / "permit.db") as source:
             source.backup(copy)
         source.close()
         copy.close()
         server.kill()  # with a log, which the next program to look brings into the file
-    look = sqlite3.connect(home / "permit.db")
-    check(look.execute("SELECT count(*) FROM holds").fetchone() == (30,), "not all holds")
-    look.close()
+    check(holds_in(home / "permit.db") == 30, "not all holds")
     for database in (home / "copy.db", home / "permit.db"):
         permit("server", "check", "--database", database)
         with Server(database) as server:
@@ -262,5 +285,6 @@ run(
     a_killed_backup_is_in_nobodys_way,
     a_restored_copy_grants_above_all_that_was_granted,
     an_older_copy_in_the_place_of_the_database_is_noticed,
+    a_backup_has_what_is_only_in_the_redo_log,
     copies_that_other_programs_make_are_taken,
 )

@@ -9,7 +9,6 @@ tests/http/gate_test.cpp.
 import base64
 import json
 import re
-import shutil
 import socket
 import sqlite3
 
@@ -18,6 +17,7 @@ from support import (
     RPC,
     Refused,
     Server,
+    back_up,
     check,
     command,
     complete_workflow,
@@ -81,8 +81,8 @@ class World:
     def database(self):
         """What is on disk, but for the counters of commits and the time of the last."""
         copy = directory() / "copy.db"
-        for suffix in ("", "-wal", "-shm"):
-            shutil.copy(f"{directory() / 'permit.db'}{suffix}", f"{copy}{suffix}")
+        copy.unlink(missing_ok=True)
+        back_up(directory() / "permit.db", copy)
         connection = sqlite3.connect(copy)
         lines = [line for line in connection.iterdump() if 'INSERT INTO "server"' not in line]
         connection.close()

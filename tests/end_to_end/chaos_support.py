@@ -26,7 +26,7 @@ class Shim:
     """Rules for the calls of one server process; see tests/shim/shim.cpp."""
 
     CALLS = "open read write sync truncate unlink rename send receive accept reply allocate".split()
-    FILES = "none db wal shm lock key more socket memory any".split()
+    FILES = "none db wal redo shm lock key more socket memory any".split()
 
     def __init__(self, database, rules, armed=True):
         self.path = pathlib.Path(f"{database}.shim-state")
@@ -282,8 +282,10 @@ class Book:
 
 
 def files_of(database):
-    return [path for path in (pathlib.Path(f"{database}{suffix}") for suffix in ("", "-wal", "-shm"))
-            if path.exists()]
+    """It, and what is beside it that has commits."""
+    database = pathlib.Path(database)
+    names = (database.name, f"{database.name}-wal", f"{database.name}-shm", f"{database.name}-redo*")
+    return [path for name in names for path in database.parent.glob(name)]
 
 
 def check_file(database, copy):

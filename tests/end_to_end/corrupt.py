@@ -103,6 +103,11 @@ class Original:
     def copy(self, name):
         return Copy(self, directory() / name)
 
+    def endings(self):
+        """Of the database and of what is beside it and counts."""
+        redo = [path.name.removeprefix("permit.db") for path in sorted(self.home.glob("permit.db-redo*"))]
+        return [ending for ending in FILES if (self.home / f"permit.db{ending}").exists()] + redo
+
     def bytes_of(self, ending):
         path = self.home / f"permit.db{ending}"
         return path.read_bytes() if path.exists() else b""
@@ -113,10 +118,8 @@ class Copy:
         self.home = home
         self.database = home / "permit.db"
         home.mkdir()
-        for ending in FILES:
-            source = original.home / f"permit.db{ending}"
-            if source.exists():
-                shutil.copy(source, home / f"permit.db{ending}")
+        for ending in original.endings():
+            shutil.copy(original.home / f"permit.db{ending}", home / f"permit.db{ending}")
 
     def __enter__(self):
         return self
@@ -127,8 +130,9 @@ class Copy:
 
 def damage(chance, original, copy):
     """Does one thing to one file; says what."""
-    log = original.bytes_of("-wal")
-    ending = "-wal" if log and chance.random() < 0.4 else ""
+    logs = [ending for ending in original.endings()
+            if ending.startswith(("-wal", "-redo")) and original.bytes_of(ending)]
+    ending = chance.choice(logs) if logs and chance.random() < 0.4 else ""
     path = copy.home / f"permit.db{ending}"
     data = bytearray(path.read_bytes())
     if chance.random() < 0.15:
@@ -190,8 +194,11 @@ def a_changed_file_is_never_served_as_if_it_were_well():
     print(f"SEED={OPTIONS.seed}", flush=True)
     killed = Original("killed", lambda server: server.kill())
     stopped = Original("stopped", lambda server: server.stop())
-    check(killed.bytes_of("-wal"), "kill -9 left no log")
-    check(not stopped.bytes_of("-wal"), "a clean stop left a log")
+    def logs(original):
+        return [ending for ending in original.endings() if ending.startswith(("-wal", "-redo"))]
+
+    check(len(logs(killed)) >= 2, f"kill -9 left {logs(killed)}")
+    check(not logs(stopped), f"a clean stop left {logs(stopped)}")
     end = time.monotonic() + OPTIONS.seconds
     totals = {"refused": 0, "same": 0}
     for number in range(OPTIONS.flips):

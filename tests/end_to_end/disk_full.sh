@@ -162,7 +162,12 @@ echo "ok  reads work, and show what was taken and nothing else"
 kill -KILL "$server"
 wait "$server" 2>/dev/null || true
 rm "$disk/filler"
-mount -o remount,size=9m "$disk"  # to start it needs a little room
+mount -o remount,size=9m "$disk"
+"$PERMIT_BIN" server start --no-permit-worker --port 0 --db-filename "$disk/permit.db" \
+  >"$PERMIT_TESTS_DIR/no_room.log" 2>&1 && fail "it started without room for what the redo log has"
+grep -q 'Make as much room as the log takes' "$PERMIT_TESTS_DIR/no_room.log" ||
+  fail "no way out: $(cat "$PERMIT_TESTS_DIR/no_room.log")"
+mount -o remount,size=20m "$disk"
 start_server
 diff <(printf '%s\n' "${taken[@]}") <(signals) || fail "after kill -9: not what was taken"
 echo "ok  kill -9 in between loses nothing"

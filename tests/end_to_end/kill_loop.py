@@ -12,8 +12,8 @@ looked for in the histories, and what the holders saw must be a history of locks
 
 import argparse
 import collections
+import pathlib
 import random
-import shutil
 import sqlite3
 import statistics
 import subprocess
@@ -27,6 +27,7 @@ from support import (
     Refused,
     Server,
     Unknown,
+    back_up,
     check,
     check_gapless,
     command,
@@ -309,8 +310,8 @@ class Truth:
 
 def runs_on_disk(database, copy, idle_runs):
     """[(workflow, run id, events)] of a dead server's file; looked at in a copy."""
-    for suffix in ("", "-wal", "-shm"):
-        shutil.copy(f"{database}{suffix}", f"{copy}{suffix}")
+    pathlib.Path(copy).unlink(missing_ok=True)
+    back_up(database, copy)
     connection = sqlite3.connect(copy)
     check(connection.execute("PRAGMA integrity_check").fetchone() == ("ok",), "integrity_check")
     twice = connection.execute(

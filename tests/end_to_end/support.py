@@ -33,6 +33,13 @@ def directory():
     return pathlib.Path(tempfile.mkdtemp())
 
 
+def back_up(database, copy):
+    """A copy with all that was acknowledged; also of a dead server's file."""
+    done = subprocess.run([BINARY, "server", "backup", "--database", database, "--to", copy],
+                          capture_output=True, text=True, timeout=60)
+    check(done.returncode == 0, f"backup: {done.stdout}{done.stderr}")
+
+
 def check(condition, message):
     """Like assert, but says what it found and is never compiled out."""
     if not condition:

@@ -36,7 +36,7 @@ const std::string rpc = "/temporal.api.workflowservice.v1.WorkflowService/";
 class Server {
  public:
   explicit Server(const std::string& path)
-      : store_(options_of(path)),
+      : store_(options_of(path), opening()),
         clock_(store_.counters().time_max),
         log_(LogFormat::json, LogLine::Level::info,
              [this](std::string_view line) { logged_ += line.size(); }),
@@ -87,6 +87,11 @@ class Server {
     store::Database::Options options;
     options.mode = store::Database::Mode::in_memory;
     return options;
+  }
+  static store::Opening opening() {
+    store::Opening opening;
+    opening.logs = true;
+    return opening;
   }
   static store::Database::Options options_of(const std::string& path) {
     store::Database::Options options;

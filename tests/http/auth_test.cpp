@@ -24,7 +24,7 @@ using service::ApiKeys;
 constexpr Time noon = Time(std::chrono::hours(12));
 
 struct World {
-  World() : store(in_memory()), keys(store.api_keys()) {}
+  World() : store(in_memory()), keys(store) {}
 
   static store::Database::Options in_memory() {
     store::Database::Options options;
@@ -45,7 +45,7 @@ struct World {
   void revoke(const std::string& name) { write(keys.revoked({"default", name, "ana"}, noon)); }
   void write(const store::ApiKeyRow& row) {
     store.begin();
-    store.api_keys().put(row);
+    store.put_api_key(row);
     store.commit(noon);
     keys.load();
   }

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include "orchestrator/store/packed_events.h"
 #include "tests/support/crash_vfs.h"
 #include "tests/support/script.h"
 
@@ -85,9 +86,6 @@ TEST_CASE("each kind of fault is found, with its row") {
       {"UPDATE runs SET deadline = deadline + 1 WHERE pool IS NOT NULL", "come to: deadline"},
       {"UPDATE runs SET history_bytes = history_bytes + 1 WHERE number = 1", "history | run 1 |"},
       {"UPDATE runs SET close_time = 5 WHERE number = 1", "an open run has a close time"},
-      {"UPDATE runs SET listed = NULL WHERE number = 1", "runs | run 1 | the lists leave it out"},
-      {"UPDATE holds SET listed = NULL; UPDATE server SET listed_fence = fence",
-       "the lists leave it out"},
       {"UPDATE runs SET next_event_id = next_event_id + 1 WHERE number = 2", "runs | run 2 |"},
       {"DELETE FROM history WHERE run = 1 AND first_event_id = 1", "are missing"},
       {"DELETE FROM history WHERE run = 1 AND first_event_id = (SELECT max(first_event_id) FROM "

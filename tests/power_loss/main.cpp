@@ -1,7 +1,7 @@
 // permit_power_loss [--commits N] [--variants N] [--seed S]: the power fails at every sync of a
 // server that works, and each time the disk may have kept this or that of what was not synced yet.
 // What is then on the disk must be, row for row, what the last acknowledged commit left, or the one
-// that was under way, whole.
+// that was under way, whole. With a redo log that is what the next start makes of it.
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <iostream>
@@ -60,23 +60,27 @@ std::string integrity(Database& database) {
 
 class Trace {
  public:
-  Trace(const Options& options, const char* synchronous)
-      : options_(options), dice_(options.seed), synchronous_(synchronous) {}
+  // With `log_bytes`, commits go to a redo log, and from so many on into the tables.
+  Trace(const Options& options, const char* synchronous, std::int64_t log_bytes = 0)
+      : options_(options), dice_(options.seed), synchronous_(synchronous) {
+    opening_.logs = log_bytes > 0;
+    opening_.settle_bytes = log_bytes;
+  }
 
   Figures run() {
     CrashVfs vfs;
     lose_power_in_creation(vfs);
     CrashVfs working;
-    World world(working, options_.seed);
+    World world(working, options_.seed, opening_);
     world.store().database().execute(synchronous_);
-    states_.push_back(fingerprint(world.store().database()));
+    states_.push_back(state_of(working, world));
     working.on_sync(
         [&](std::size_t, SyncEdge) { moments_.push_back({working.copy(), states_.size() - 1}); });
     const auto end =
         std::chrono::steady_clock::now() + std::chrono::duration<double>(options_.seconds);
     for (int i = 0; i < options_.commits && std::chrono::steady_clock::now() < end; ++i) {
       world.commit();
-      states_.push_back(fingerprint(world.store().database()));
+      states_.push_back(state_of(working, world));
       moments_.push_back({working.copy(), states_.size() - 1});  // between two commits
       try_moments();
     }
@@ -93,7 +97,7 @@ class Trace {
   void lose_power_in_creation(CrashVfs& vfs) {
     std::vector<Disk> disks;
     vfs.on_sync([&](std::size_t, SyncEdge) { disks.push_back(vfs.copy()); });
-    static_cast<void>(std::make_unique<World>(vfs, options_.seed));
+    static_cast<void>(std::make_unique<World>(vfs, options_.seed, opening_));
     vfs.on_sync({});
     for (const Disk& disk : disks) {
       for (int variant = 0; variant < options_.variants; ++variant) {
@@ -103,6 +107,17 @@ class Trace {
         start_and_check(image);
       }
     }
+  }
+
+  // With a log, of what a start makes of the disk as it is.
+  std::size_t state_of(const CrashVfs& working, World& world) const {
+    if (!opening_.logs) return fingerprint(world.store().database());
+    const CrashVfs image(working.copy());
+    return fingerprint_of_start(image);
+  }
+  static std::size_t fingerprint_of_start(const CrashVfs& image) {
+    permit::store::Store store(on(image));
+    return fingerprint(store.database());
   }
 
   Disk after_loss(const Disk& disk, int variant) {
@@ -129,7 +144,7 @@ class Trace {
       Database database(on(image));
       const std::string report = integrity(database);
       if (report != "ok\n") throw std::runtime_error("integrity_check: " + report);
-      const std::size_t found = fingerprint(database);
+      const std::size_t found = opening_.logs ? fingerprint_of_start(image) : fingerprint(database);
       const bool is_next = acknowledged + 1 < states_.size() && found == states_[acknowledged + 1];
       if (is_next) ++figures_.under_way;
       if (found != states_[acknowledged] && !is_next) ++figures_.lost;
@@ -140,6 +155,7 @@ class Trace {
   }
 
   const Options& options_;
+  permit::store::Opening opening_;
   Dice dice_;
   const char* synchronous_;
   std::vector<std::size_t> states_;  // after each commit
@@ -147,16 +163,22 @@ class Trace {
   Figures figures_;
 };
 
-void run(const Options& options) {
+void run(const Options& options, std::int64_t log_bytes) {
   const auto began = std::chrono::steady_clock::now();
-  const Figures figures = Trace(options, "PRAGMA synchronous = FULL").run();
+  const Figures figures = Trace(options, "PRAGMA synchronous = FULL", log_bytes).run();
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
-  std::cout << figures.images << " images of " << figures.syncs << " syncs, "
-            << figures.with_unsynced << " with something to lose; " << figures.under_way
-            << " held the commit under way; servers started on " << figures.started << "; "
-            << figures.lost << " violations; " << took.count() << " s\n";
+  std::cout << (log_bytes > 0 ? "with a redo log: " : "") << figures.images << " images of "
+            << figures.syncs << " syncs, " << figures.with_unsynced << " with something to lose; "
+            << figures.under_way << " held the commit under way; servers started on "
+            << figures.started << "; " << figures.lost << " violations; " << took.count() << " s\n";
   if (figures.lost > 0) throw std::runtime_error("a state that no commit has left");
   if (figures.under_way == 0) throw std::runtime_error("no commit was ever hit");
+}
+
+void run(const Options& options) {
+  constexpr std::int64_t some_commits = 6'000;
+  run(options, 0);
+  run(options, some_commits);
 
   // If this lost nothing either, what is above would prove nothing.
   Options careless = options;

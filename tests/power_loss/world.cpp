@@ -64,10 +64,10 @@ std::size_t fingerprint(store::Database& database) {
   return sum;
 }
 
-World::World(test::CrashVfs& vfs, std::uint32_t seed)
+World::World(test::CrashVfs& vfs, std::uint32_t seed, const store::Opening& opening)
     : dice_(seed),
       clock_(beginning),
-      store_(std::make_unique<store::Store>(on(vfs))),
+      store_(std::make_unique<store::Store>(on(vfs), opening)),
       service_(std::make_unique<service::Service>(*store_, clock_, service_options())) {
   SetPoolRequest pool;
   pool.namespace_ = "default";

@@ -24,7 +24,7 @@ std::size_t fingerprint(store::Database& database);
 
 class World {
  public:
-  World(test::CrashVfs& vfs, std::uint32_t seed);
+  World(test::CrashVfs& vfs, std::uint32_t seed, const store::Opening& opening = {});
 
   // One batch, which commits something.
   void commit();

@@ -1,7 +1,7 @@
 // Loaded in front of libc (LD_PRELOAD), it makes the n-th call of a kind fail, slow, or the last
 // one of the process. So the server that is tested is the one that is shipped.
 //
-//   PERMIT_SHIM_DATABASE=/tmp/x/permit.db     whose files are meant, with -wal, -shm, .lock, .key
+//   PERMIT_SHIM_DATABASE=/tmp/x/permit.db     whose files are meant, with -wal, -redo*, .lock, ...
 //   PERMIT_SHIM_STATE=/tmp/x/shim             a file of State, which the test may map as well
 //   PERMIT_SHIM="sync wal 3 before kill"      rules, separated by ";" :
 //
@@ -9,7 +9,7 @@
 //
 //   call   open read write sync truncate unlink rename send receive accept allocate, or
 //          reply: the first send after a sync of the log, which is the answer to a commit
-//   file   db wal shm lock key more socket memory, or any
+//   file   db wal redo shm lock key more socket memory, or any
 //   n      counted from 1 since State::armed was set, over the calls that match; with + also all
 //          later ones; 0+ : all
 //   half   of a write: half of the bytes are written first
@@ -48,14 +48,14 @@ enum class Call {
   reply,
   allocate
 };
-enum class File { none, db, wal, shm, lock, key, more, socket, memory, any };
+enum class File { none, db, wal, redo, shm, lock, key, more, socket, memory, any };
 enum class When { before, after, half };
 
 constexpr std::array<std::string_view, 12> call_names = {
     "open",   "read", "write",   "sync",   "truncate", "unlink",
     "rename", "send", "receive", "accept", "reply",    "allocate"};
-constexpr std::array<std::string_view, 10> file_names = {"none", "db",   "wal",    "shm",    "lock",
-                                                         "key",  "more", "socket", "memory", "any"};
+constexpr std::array<std::string_view, 11> file_names = {
+    "none", "db", "wal", "redo", "shm", "lock", "key", "more", "socket", "memory", "any"};
 constexpr std::size_t files = file_names.size();
 constexpr int errno_kill = -1;
 constexpr int errno_none = 0;
@@ -175,6 +175,7 @@ File kind_of(const char* path) {
   const std::string_view rest = path + size;
   if (rest.empty()) return File::db;
   if (rest == "-wal") return File::wal;
+  if (rest.starts_with("-redo")) return File::redo;
   if (rest == "-shm") return File::shm;
   if (rest == ".lock") return File::lock;
   if (rest == ".key") return File::key;
@@ -277,7 +278,7 @@ int open_call(const char* path, int flags, mode_t mode) {
 int sync_call(const char* name, int descriptor) {
   const File file = kind_of(descriptor);
   const int result = call(Call::sync, file, [&] { return next<int(int)>(name)(descriptor); });
-  if (result == 0 && file == File::wal) synced = true;
+  if (result == 0 && file == File::redo) synced = true;
   return result;
 }
 

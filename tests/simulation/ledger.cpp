@@ -2,6 +2,7 @@
 
 #include "orchestrator/core/invariants.h"
 #include "orchestrator/protocol/json.h"
+#include "orchestrator/store/packed_events.h"
 
 namespace permit::simulation {
 
@@ -56,9 +57,12 @@ std::vector<Ledger::Row> Ledger::rows_after(store::Store& store, std::int64_t co
   }
   std::vector<Row> rows;
   for (auto row = rows_after_->bind(commit_seq); row.step();) {
-    auto events = store::unpack_events(row.blob(3));
-    require(events.has_value(), "events that cannot be unpacked");
-    rows.push_back({row.i64(0), row.i64(1), row.i64(2), std::move(*events)});
+    const auto text = store::unpack_events(row.blob(3));
+    auto batches = text ? store::split_batches(row.i64(1), *text) : std::nullopt;
+    require(batches.has_value(), "events that cannot be unpacked");
+    for (store::HistoryBatch& batch : *batches) {
+      rows.push_back({row.i64(0), batch.first_event_id, row.i64(2), std::move(batch.events)});
+    }
   }
   return rows;
 }

@@ -35,7 +35,10 @@ void Server::open_store() {
   } else {
     options.mode = store::Database::Mode::in_memory;
   }
-  store_ = std::make_unique<store::Store>(std::move(options));
+  store::Opening opening;
+  opening.logs = vfs_ != nullptr && starts_ % 3 != 2;
+  opening.settle_bytes = 1;  // with each commit: what looks on reads the tables
+  store_ = std::make_unique<store::Store>(std::move(options), opening);
 }
 
 void Server::start_service() {
@@ -151,6 +154,7 @@ Server::Batch Server::run_batch() {
   if (vfs_) vfs_->fail_read_after(std::exchange(fails_read_, std::nullopt));
   try {
     const bool worked = service_->run_batch();
+    settle();
     if (vfs_) vfs_->fail_read_after(std::nullopt);  // what looks at it afterwards can read
     if (power_lost_) return Batch::died;            // just after the sync: this batch was answered
     return worked ? Batch::done : Batch::idle;
@@ -159,6 +163,17 @@ Server::Batch Server::run_batch() {
             [&] { return std::string("a store in memory does not fail: ") + failed.what(); });
     sometimes(!power_lost_, "the store fails, and the server stops");
     return Batch::died;
+  }
+}
+
+// Who looks on reads the tables, so on a full disk these alone get the room that they need.
+void Server::settle() {
+  try {
+    store_->settle();
+  } catch (const store::DiskFull&) {
+    vfs_->disk_limit(std::nullopt);
+    store_->settle();
+    vfs_->disk_limit(vfs_->disk_size());
   }
 }
 

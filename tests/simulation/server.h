@@ -61,6 +61,7 @@ class Server {
 
  private:
   void open_store();
+  void settle();
   void start_service();
   void lose_power();
   Time read_clock(clockid_t clock) const { return clock == CLOCK_REALTIME ? wall_ : boot_; }

@@ -15,7 +15,7 @@
 #include "orchestrator/store/store.h"
 #include "tests/store/rows.h"
 #include "tests/support/crash_vfs.h"
-#include "tests/support/schema_4.h"
+#include "tests/support/old_schemas.h"
 
 namespace permit::store {
 namespace {

@@ -8,6 +8,7 @@
 #include "orchestrator/protocol/ensure.h"
 #include "orchestrator/protocol/json.h"
 #include "orchestrator/service/file_check.h"
+#include "orchestrator/store/packed_events.h"
 
 namespace permit::test {
 
@@ -158,9 +159,12 @@ std::vector<Cluster::Commit> Cluster::new_commits() {
   for (auto row = batches.bind(last_commit_); row.step();) {
     if (commits.empty() || commits.back().seq != row.i64(0)) commits.push_back({row.i64(0), {}});
     const std::string run = name(RunId(row.text(1)));
-    const std::string text = "[" + store::unpack_events(row.blob(2)).value() + "]";
-    for (Event& event : read_json<std::vector<Event>>(text)) {
-      commits.back().events.emplace_back(run, std::move(event));
+    const std::string text = store::unpack_events(row.blob(2)).value();
+    const auto added = store::split_batches(1, text);
+    for (const store::HistoryBatch& batch : added.value()) {
+      for (Event& event : read_json<std::vector<Event>>("[" + batch.events + "]")) {
+        commits.back().events.emplace_back(run, std::move(event));
+      }
     }
   }
   last_commit_ = store_->counters().commit_seq;
