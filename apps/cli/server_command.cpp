@@ -1,7 +1,6 @@
 #include "apps/cli/server_command.h"
 
 #include <fcntl.h>
-#include <malloc.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -51,13 +50,6 @@ void dump_no_core() {
   if (getrlimit(RLIMIT_CORE, &limit) != 0) return;
   limit.rlim_cur = 0;
   setrlimit(RLIMIT_CORE, &limit);
-}
-
-// The C library gives memory back whenever 128 KiB at its end are free, and takes it again for the
-// next batch: page faults for nothing.
-void keep_freed_memory() {
-  mallopt(M_TRIM_THRESHOLD, 16 << 20);
-  mallopt(M_MMAP_THRESHOLD, 4 << 20);
 }
 
 constexpr const char* unserved_text =
@@ -503,7 +495,6 @@ int run_server(const ServerOptions& options) {
   StandardLog log(options.log);
   signal(SIGPIPE, SIG_IGN);  // a reader of the log may go
   dump_no_core();
-  keep_freed_memory();
   bool runs = false;
   try {
     check_port_is_free(options.address, options.port);
