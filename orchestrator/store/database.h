@@ -25,7 +25,6 @@
 
 #include "orchestrator/store/errors.h"
 #include "orchestrator/store/page_guard.h"
-
 struct sqlite3;
 struct sqlite3_file;
 struct sqlite3_stmt;
@@ -94,7 +93,6 @@ class Database {
   // itself (Options). Reports a failed sync, but not a full disk: the WAL has it all.
   void checkpoint();
   int wal_pages() const { return wal_pages_; }  // after the last commit
-
   // For long reads: `expired` is asked about every 10 µs of work; once true, the running statement
   // throws Interrupted. An empty function lifts the limit.
   void interrupt_when(std::function<bool()> expired);
@@ -235,8 +233,8 @@ class Statement {
 };
 
 // BEGIN IMMEDIATE to commit(); the destructor rolls back what was not committed. On a read_only
-// connection it is one snapshot for several reads. commit() returns when the transaction is
-// durable; if it throws, the transaction is over and, on DiskFull, undone.
+// connection it is one snapshot for several reads. What commit() returned from is durable; if it
+// throws, the transaction is over and, on DiskFull, undone.
 class Transaction {
  public:
   explicit Transaction(Database& database);

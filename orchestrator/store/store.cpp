@@ -11,6 +11,7 @@
 #include "orchestrator/store/disk_space.h"
 #include "orchestrator/store/packed_events.h"
 #include "orchestrator/store/row_values.h"
+#include "orchestrator/store/store_statements.h"
 
 namespace permit::store {
 
@@ -41,78 +42,6 @@ bool is_held_permit(const RunRow& row) {
 }
 
 }  // namespace
-
-// Of runs_open. A permit is in the namespace of its holder, and there is only this one.
-#define OPEN_PERMITS                                                                               \
-  "namespace = 'default' AND workflow_id >= 'permit:' AND workflow_id < 'permit;' AND status = 1 " \
-  "AND pool IS NOT NULL"
-
-// Those that read; RowWriter has those that write.
-struct Store::Statements {
-  explicit Statements(Database& db) : database(db) {}
-  Database& database;
-
-  Statement run{database, "SELECT " RUN_COLUMNS " FROM runs WHERE number = ?"};
-  Statement history{database,
-                    "SELECT first_event_id, events FROM history "
-                    "WHERE place > ? AND place < ? ORDER BY place"};
-  Statement history_part{database,
-                         "SELECT first_event_id, events FROM history "
-                         "WHERE place >= coalesce((SELECT max(place) FROM history "
-                         "WHERE place > ?1 AND place <= ?2), ?1) "
-                         "AND place < ?3 "
-                         "ORDER BY place"};
-  Statement activities{database,
-                       "SELECT scheduled_event_id, offered_on, attempt FROM activities "
-                       "WHERE run = ?"};
-  Statement open_run{database,
-                     "SELECT number FROM runs "
-                     "WHERE namespace = ? AND workflow_id = ? AND status = 1"};
-  Statement recent_runs{database,
-                        "SELECT number FROM runs INDEXED BY runs_workflow_id "
-                        "WHERE namespace = ? AND workflow_id = ? ORDER BY number DESC LIMIT ?"};
-  Statement late_release_of{database, "SELECT late_release_at FROM holds WHERE fence = ?"};
-  Statement run_by_id{database, "SELECT number FROM runs WHERE run_id = ?"};
-  Statement due{database,
-                "SELECT next_due, number FROM runs INDEXED BY runs_due WHERE next_due IS NOT NULL "
-                "AND (next_due, number) >= (?, ?) AND next_due <= ? ORDER BY next_due, number"};
-  Statement offered_workflow_tasks{database,
-                                   "SELECT number, offered_on FROM runs INDEXED BY runs_offered "
-                                   "WHERE offered_on IS NOT NULL ORDER BY number"};
-  Statement offered_activities{database,
-                               "SELECT run, scheduled_event_id, offered_on FROM activities "
-                               "WHERE offered_on IS NOT NULL ORDER BY run, scheduled_event_id"};
-  Statement pools{database, "SELECT name, settings FROM pools"};
-  Statement waiters{database, "SELECT id, pool, waiter FROM waiters ORDER BY id"};
-  Statement api_keys{database,
-                     "SELECT id, name, digest, role, namespace, created_at, created_by, "
-                     "expires_at, revoked_at, revoked_by FROM api_keys ORDER BY id"};
-  Statement open_permits{database,
-                         "SELECT number FROM runs INDEXED BY runs_open WHERE " OPEN_PERMITS};
-  Statement open_permits_by_pool{database,
-                                 "SELECT pool, number, start_time FROM runs "
-                                 "INDEXED BY runs_open WHERE " OPEN_PERMITS};
-  Statement status{database, "SELECT status, next_due FROM runs WHERE number = ?"};
-  Statement due_run_count{database,
-                          "SELECT count(*) FROM runs INDEXED BY runs_due "
-                          "WHERE next_due IS NOT NULL"};
-  Statement open_run_count{database,
-                           "SELECT count(*) FROM runs INDEXED BY runs_open WHERE status = 1"};
-
-  Statement memory_bytes{database,
-                         "SELECT page_count * page_size "
-                         "FROM pragma_page_count, pragma_page_size"};
-  Statement hold_counts{database,
-                        "SELECT outcome, cause, sum(holds) FROM hold_counts WHERE pool = ? "
-                        "GROUP BY outcome, cause ORDER BY outcome, cause"};
-  Statement all_hold_counts{database,
-                            "SELECT pool, outcome, cause, sum(holds) FROM hold_counts "
-                            "GROUP BY pool, outcome, cause ORDER BY pool, outcome, cause"};
-
-  Statement closed_before{database,
-                          "SELECT number FROM runs WHERE close_time IS NOT NULL "
-                          "AND close_time < ? ORDER BY close_time"};
-};
 
 Store::Store(const Database::Options& options, const Opening& opening)
     : options_(with_version(options)),
@@ -271,6 +200,7 @@ std::vector<ActivityRow> Store::activities(RunNumber number) {
     }
   }
   std::vector<ActivityRow> list;
+  list.reserve(rows.size());
   for (auto& [id, row] : rows) list.push_back(std::move(row));
   return list;
 }
@@ -376,6 +306,7 @@ std::vector<OfferedTask> Store::offered_workflow_tasks() {
     if (run.has_row && run.row.offered_on) offers.emplace(number, *run.row.offered_on);
   }
   std::vector<OfferedTask> tasks;
+  tasks.reserve(offers.size());
   for (auto& [number, queue] : offers) tasks.push_back({RunNumber{number}, 0, std::move(queue)});
   return tasks;
 }
@@ -395,6 +326,7 @@ std::vector<OfferedTask> Store::offered_activities() {
     }
   }
   std::vector<OfferedTask> tasks;
+  tasks.reserve(offers.size());
   for (auto& [of, queue] : offers) {
     tasks.push_back({RunNumber{of.first}, of.second, std::move(queue)});
   }
@@ -418,6 +350,7 @@ void put_over(Rows& rows, const Pending& pending) {
 template <class Key, class Row>
 std::vector<Row> values_of(std::map<Key, Row> rows) {
   std::vector<Row> values;
+  values.reserve(rows.size());
   for (auto& [key, row] : rows) values.push_back(std::move(row));
   return values;
 }
@@ -534,6 +467,7 @@ namespace {
 
 std::vector<OutcomeCount> list_of(const PendingRows::HoldCounts& counts) {
   std::vector<OutcomeCount> list;
+  list.reserve(counts.size());
   for (const auto& [of, count] : counts) list.push_back({of.first, of.second, Count{count}});
   return list;
 }
@@ -569,10 +503,10 @@ void Store::begin() {
 }
 
 template <class Change>
-void Store::write(Change change) {
+void Store::write(Change&& change) {
   ENSURE(in_batch_);
   append_change(record_, change);
-  pending_.add(std::move(change));
+  pending_.add(std::forward<Change>(change));
 }
 
 void Store::insert_run(RunRow row) { write(InsertRun{std::move(row)}); }

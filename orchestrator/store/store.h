@@ -197,7 +197,7 @@ class Store {
   void call_waiting(std::int64_t settled);
 
   template <class Change>
-  void write(Change change);
+  void write(Change&& change);
   template <class Visit>
   void for_each_due(Time until, const Visit& visit);
   RunRow read_run(Statement::Cursor& row);
