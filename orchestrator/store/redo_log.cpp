@@ -211,7 +211,7 @@ CommitRecords records_behind(std::int64_t commit_seq, const std::vector<LoggedCo
 
 void RedoLog::remove(const std::string& database, const std::string& vfs_name, std::int64_t epoch) {
   sqlite3_vfs* vfs = find_vfs(vfs_name);
-  for (const std::int64_t owner : {epoch - 1, epoch}) {
+  for (std::int64_t owner = std::max(std::int64_t{0}, epoch - 5); owner <= epoch; ++owner) {
     for (int i = 0; i < files_of_an_owner; ++i) {
       const std::string path = path_of(vfs, database, owner, i);
       const int code = vfs->xDelete(vfs, path.c_str(), 0);

@@ -58,7 +58,8 @@ class RedoLog {
   // that have come into the tables since.
   static std::vector<LoggedCommit> read(const std::string& database, const std::string& vfs,
                                         std::int64_t epoch);
-  // All of them are in the tables: the files of these owners go.
+  // All of them are in the tables: the files of these owners go, and of those whose takers have
+  // crashed before they came to that.
   static void remove(const std::string& database, const std::string& vfs, std::int64_t epoch);
 
  private:

@@ -302,7 +302,7 @@ def stop_the_server(arguments, dice, locks):
 def slow_disk(locks):
     """Each sync takes half a lease: nothing ends early, and nobody has what another still has."""
     database, history = directory() / "slow.db", directory() / "slow.txt"
-    shim = Shim(database, "sync wal 0+ after sleep:150", armed=False)
+    shim = Shim(database, "sync redo 0+ after sleep:150", armed=False)
     with Server(database, wrapper=shim.wrapper, permit_worker=True) as server:
         server.client().set_pool("lock", capacity=8)
         shim.arm()

@@ -99,19 +99,23 @@ EXCLUSION = [
 
 FENCE = [
     (11, "the fence counter is not written", 2, [
-        (STORE + "store.cpp", "  const std::int64_t owned = sql_->put_counters.run(\n"
-         "      counters_.commit_seq, counters_.fence,",
-         "  std::int64_t fence = counters_.fence;\n"
+        (STORE + "row_writer.cpp", "  const std::int64_t owned =\n"
+         "      sql_->put_counters.run(counters.commit_seq, counters.fence,",
+         "  std::int64_t fence = counters.fence;\n"
          "  if (PLANTED(11)) fence = 0;\n"
-         "  if (PLANTED(12)) fence = committed_.fence;\n"
-         "  const std::int64_t owned = sql_->put_counters.run(\n"
-         "      counters_.commit_seq, fence,"),
+         "  if (PLANTED(12)) {\n"
+         "    Statement before(database_, \"SELECT fence FROM server\");\n"
+         "    auto row = before.bind();\n"
+         "    if (row.step()) fence = row.i64(0);\n"
+         "  }\n"
+         "  const std::int64_t owned =\n"
+         "      sql_->put_counters.run(counters.commit_seq, fence,"),
     ]),
     (12, "the fence counter is written with the next commit", 2, []),  # with 11
     (13, "retention sets the fence counter back", 1, [
-        (STORE + "store.cpp", "    sql_->delete_history.run(first_place(run), end_of_places(run));\n",
-         "    sql_->delete_history.run(first_place(run), end_of_places(run));\n"
-         "    if (PLANTED(13)) counters_.fence = 0;\n"),
+        (STORE + "store.cpp", "  for (const RunNumber run : runs) write(DeleteRun{run});\n",
+         "  for (const RunNumber run : runs) write(DeleteRun{run});\n"
+         "  if (PLANTED(13) && !runs.empty()) counters_.fence = 0;\n"),
     ]),
     # A retried start is answered as before, without a grant. So: the same fence for the next start
     # by id.
@@ -119,7 +123,7 @@ FENCE = [
         (SERVICE + "pools_plain.cpp", "change.next_fence(), change.now() + timeout};",
          "PLANTED(14) ? Fence{std::max<std::int64_t>(1, store_.counters().fence)} : "
          "change.next_fence(), change.now() + timeout};"),
-        (STORE + "store.cpp", '                      "INSERT INTO holds (fence, ',
+        (STORE + "row_writer.cpp", '                      "INSERT INTO holds (fence, ',
          '                      "INSERT OR REPLACE INTO holds (fence, '),
     ]),
     (15, "the fence wraps at 2^32", 1, [
@@ -490,8 +494,8 @@ OPERATION = [
          "    purge.run(to_us(before));\n  }\n"),
     ]),
     (62, "a file that is no database is replaced by an empty one", 2, [
-        (STORE + "store.cpp", "      database_(with_version(options)) {\n",
-         "      database_(usable(with_version(options))) {\n"),
+        (STORE + "store.cpp", "      database_(with_own_checkpoints(options_, opening)) {\n",
+         "      database_(usable(with_own_checkpoints(options_, opening))) {\n"),
         (STORE + "store.cpp", "Database::Options with_version(Database::Options options) {\n",
          "Database::Options usable(Database::Options options) {\n"
          "  if (!PLANTED(62)) return options;\n"
@@ -511,13 +515,15 @@ OPERATION = [
     ]),
     # There is no PostgreSQL yet. The same check guards the file: a server that has lost it.
     (64, "a commit does not look at the epoch", 2, [
-        (STORE + "store.cpp", "  if (owned != 1) throw OwnershipLost(",
+        (STORE + "row_writer.cpp", "  if (owned != 1) throw OwnershipLost(",
          "  if (owned != 1 && PLANTED(64)) {\n"
          "    Statement put(database_, \"UPDATE server SET commit_seq = ?, fence = ?, arrival = ?, \"\n"
          "                  \"run = ?, time_max = ?\");\n"
-         "    put.run(counters_.commit_seq, counters_.fence, counters_.arrival, counters_.run,\n"
-         "            to_us(counters_.time_max));\n"
+         "    put.run(counters.commit_seq, counters.fence, counters.arrival, counters.run,\n"
+         "            to_us(counters.time_max));\n"
          "  } else if (owned != 1) throw OwnershipLost("),
+        (STORE + "settling.cpp", "    if (!row.step() || row.i64(0) != counters_.epoch) {\n",
+         "    if (!row.step() || (row.i64(0) != counters_.epoch && !PLANTED(64))) {\n"),
     ]),
     # Our own.
     (65, "priorities in line are lost when the line is loaded again", 1, [
@@ -537,6 +543,13 @@ OPERATION = [
          "  if (PLANTED(67) && state.last_completed_started_id == 0) "
          "due = workflow_task_due(state);\n"
          "  for (const auto& [id, timer] : state.timers) {\n    if (!timer.fired) due ="),
+    ]),
+    (68, "the redo log is not synced", 2, [
+        (STORE + "redo_log.cpp", "  log.sync();\n", "  if (!PLANTED(68)) log.sync();\n"),
+    ]),
+    (69, "what is in the redo log only is not replayed", 2, [
+        (STORE + "store_opening.cpp", "  if (records.empty()) return;\n",
+         "  if (records.empty() || PLANTED(69)) return;\n"),
     ]),
 ]
 
