@@ -35,13 +35,12 @@ struct SipState {
   void take_all(std::string_view text, int n);
 };
 
-static_assert(std::endian::native == std::endian::little);
-
 // Up to eight bytes, little-endian.
 std::uint64_t word_of(std::string_view bytes) {
   std::uint64_t word = 0;
   if (bytes.size() >= 8) {
     std::memcpy(&word, bytes.data(), 8);
+    if constexpr (std::endian::native == std::endian::big) word = __builtin_bswap64(word);
     return word;
   }
   for (std::size_t i = 0; i < bytes.size(); ++i) {
