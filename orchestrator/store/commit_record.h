@@ -1,7 +1,7 @@
 // What one commit changes in the tables, as bytes: a list of changes, and the counters at its end.
-// The redo log keeps it, PendingRows answers from it what the tables do not say yet, and RowWriter
-// brings it into the tables. All three read the same text, so there is one way to what is written,
-// whether a commit is a second old or was found after a crash.
+// The redo log keeps it, and RowWriter brings it into the tables: so there is one way to what is
+// written, whether a commit is a second old or was found after a crash. PendingRows is given the
+// same changes as they are made, and reads them from here when an open batch is undone.
 #pragma once
 
 #include <memory>

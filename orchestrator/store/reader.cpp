@@ -10,6 +10,7 @@
 
 #include "orchestrator/protocol/ensure.h"
 #include "orchestrator/protocol/error.h"
+#include "orchestrator/store/row_values.h"
 #include "orchestrator/store/store.h"
 
 namespace permit::store {
@@ -27,9 +28,6 @@ constexpr int index_trial = 200;
 constexpr const char* runs_way_out =
     "narrow it by WorkflowId, RunId, StartTime or ExecutionStatus = 'Running'";
 constexpr const char* holds_way_out = "narrow it by pool and slot";
-
-Time from_us(std::int64_t us) { return Time(Duration(us)); }
-std::int64_t to_us(Time time) { return time.time_since_epoch().count(); }
 
 // --- Values that vary in number ---
 

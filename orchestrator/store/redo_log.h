@@ -9,10 +9,10 @@
 // that has to survive.
 //
 //   file    record*
-//   record  checksum (8), magic (4), length (4), epoch (8), commit_seq (8), the commit, and zeros
-//   up
-//           to a multiple of 8; little-endian. A file ends where the next record is not whole, or
-//           is not the next one.
+//   record  checksum (8), magic (4), length (4), epoch (8), commit_seq (8), the commit,
+//           and zeros up to a multiple of 8; little-endian
+//
+// A file ends where the next record is not whole, or is not the next one.
 #pragma once
 
 #include <array>
