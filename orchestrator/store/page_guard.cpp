@@ -13,6 +13,7 @@
 
 #include "orchestrator/protocol/ensure.h"
 #include "orchestrator/store/checksum.h"
+#include "orchestrator/store/courtesy.h"
 #include "orchestrator/store/errors.h"
 
 namespace permit::store {
@@ -291,6 +292,8 @@ int write(sqlite3_file* file, const void* bytes, int size, sqlite3_int64 at) {
   if (is_page(size, at)) {
     if (at == 0) learn_header(guarded, page);
     if (guarded.sealed && page_bytes == guarded.page_size) {
+      static thread_local Courtesy courtesy;  // of a checkpoint, which writes all pages at once
+      courtesy.step();
       alignas(8) std::array<Byte, page_size_max> sealed;
       std::memcpy(sealed.data(), page, page_bytes);
       put_word(sealed.data() + page_bytes - seal_bytes, seal_of(page, page_bytes, at / size + 1));

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "orchestrator/protocol/ensure.h"
+#include "orchestrator/store/courtesy.h"
 #include "orchestrator/store/packed_events.h"
 #include "orchestrator/store/row_values.h"
 
@@ -114,11 +115,12 @@ struct Sum {
   void add(SetCounters& change) { counters = change.counters; }
 };
 
-Sum sum_of(const CommitRecords& records, std::int64_t commit_seq) {
+Sum sum_of(const CommitRecords& records, std::int64_t commit_seq, Courtesy& courtesy) {
   Sum sum;
   for (const auto& record : records) {
     sum.commit_seq = ++commit_seq;
     for (std::string_view left = *record; !left.empty();) {
+      courtesy.step();
       RowChange change = take_change(left);
       std::visit([&](auto& one) { sum.add(one); }, change);
     }
@@ -133,6 +135,7 @@ struct RowWriter::Statements {
   explicit Statements(Database& db) : database(db) {}
   Database& database;
   EventPacker packer;
+  Courtesy courtesy;
 
   Statement counters{database, "SELECT commit_seq, arrival FROM server"};
   Statement put_counters{database,
@@ -201,9 +204,11 @@ void RowWriter::Statements::write_runs(const Sum& sum) {
     delete_history.run(first_place(RunNumber{run}), end_of_places(RunNumber{run}));
   }
   for (const auto& [number, run] : sum.runs) {
+    courtesy.step();
     if (!run.is_new) update(run.row);
   }
   for (const auto& [number, run] : sum.runs) {
+    courtesy.step();
     if (run.is_new) insert(run.row);
   }
 }
@@ -242,6 +247,7 @@ void RowWriter::Statements::update(const RunRow& row) {
 
 void RowWriter::Statements::write_histories(const Sum& sum) {
   for (const Sum::Events& events : sum.events) {
+    courtesy.step();
     if (sum.deleted_runs.contains(events.run.value)) continue;
     append_history.run(place_of(events.run, events.first_event_id), events.commit_seq,
                        Blob{packer.pack(events.text)});
@@ -283,6 +289,7 @@ void RowWriter::Statements::write_holds(const Sum& sum) {
   using Text = std::optional<std::string_view>;
   using Number = std::optional<std::int64_t>;
   for (const auto& [fence, hold] : sum.holds) {
+    courtesy.step();
     const auto& closed = hold.closed;
     const Number closed_at = closed ? Number(to_us(closed->closed_at)) : Number();
     const Number outcome = closed ? Number(static_cast<std::int64_t>(closed->outcome)) : Number();
@@ -332,7 +339,7 @@ void RowWriter::write(const CommitRecords& records, std::int64_t epoch) {
     commit_seq = row.i64(0);
     arrival = row.i64(1);
   }
-  const Sum sum = sum_of(records, commit_seq);
+  const Sum sum = sum_of(records, commit_seq, sql_->courtesy);
   Transaction transaction(database_);
   const Counters& counters = sum.counters;
   const std::int64_t owned =

@@ -12,7 +12,7 @@ namespace permit::store {
 
 namespace {
 
-constexpr int niceness = 5;  // nobody waits for it, as long as it keeps up
+constexpr int niceness = 10;  // nobody waits for it, as long as it keeps up
 
 }  // namespace
 
