@@ -10,10 +10,17 @@ PERMIT_JSON(core::ActivityAttempt)
 
 namespace permit::service {
 
+namespace {
+
+constexpr std::size_t closed_runs_max = 256;
+
+}  // namespace
+
 core::RunState* RunCache::find(RunNumber number) {
   const auto found = entries_.find(number.value);
   if (found != entries_.end()) {
-    by_use_.splice(by_use_.begin(), by_use_, found->second.used);
+    std::list<std::int64_t>& list = list_of(found->second);
+    list.splice(list.begin(), list, found->second.used);
     return found->second.state.get();
   }
   auto state = load_run(store_, number);
@@ -25,7 +32,7 @@ core::RunState& RunCache::insert(std::unique_ptr<core::RunState> state) {
   const std::int64_t number = state->number.value;
   by_use_.push_front(number);
   const auto [entry, is_new] =
-      entries_.emplace(number, Entry{std::move(state), 0, by_use_.begin()});
+      entries_.emplace(number, Entry{std::move(state), 0, false, by_use_.begin()});
   ENSURE(is_new);
   measure(inserted.number);
   return inserted;
@@ -36,23 +43,35 @@ void RunCache::measure(RunNumber number) {
   bytes_ -= entry.bytes;
   entry.bytes = core::footprint(*entry.state);
   bytes_ += entry.bytes;
+  if (!entry.is_closed && !entry.state->is_open()) {
+    closed_by_use_.splice(closed_by_use_.begin(), by_use_, entry.used);
+    entry.is_closed = true;
+  }
 }
 
 void RunCache::forget(RunNumber number) {
   const auto found = entries_.find(number.value);
-  if (found == entries_.end()) return;
-  bytes_ -= found->second.bytes;
-  by_use_.erase(found->second.used);
-  entries_.erase(found);
+  if (found != entries_.end()) forget(found);
+}
+
+void RunCache::forget(Entries::iterator entry) {
+  bytes_ -= entry->second.bytes;
+  list_of(entry->second).erase(entry->second.used);
+  entries_.erase(entry);
 }
 
 void RunCache::forget_all() {
   entries_.clear();
   by_use_.clear();
+  closed_by_use_.clear();
   bytes_ = 0;
 }
 
 void RunCache::trim() {
+  while (closed_by_use_.size() > closed_runs_max ||
+         (bytes_ > bytes_max_ && !closed_by_use_.empty())) {
+    forget(RunNumber{closed_by_use_.back()});
+  }
   while (bytes_ > bytes_max_ && !by_use_.empty()) forget(RunNumber{by_use_.back()});
 }
 

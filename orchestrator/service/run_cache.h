@@ -1,5 +1,7 @@
-// The run states in memory: a cache of the database, bounded by bytes. Undo is forgetting: a state
-// that a failed request has spoiled is dropped, and the next use folds it from disk again.
+// The run states in memory: a cache of the database, bounded by bytes. Of closed runs, which hardly
+// anybody asks for again, only the last ones stay, so that the memory of one run is still at hand
+// for the next. Undo is forgetting: a state that a failed request has spoiled is dropped, and the
+// next use folds it from disk again.
 // References stay good until forget(), forget_all() or trim().
 #pragma once
 
@@ -19,7 +21,7 @@ class RunCache {
   // The run's state, loaded if need be; nullptr if there is no such run.
   core::RunState* find(RunNumber number);
   core::RunState& insert(std::unique_ptr<core::RunState> state);
-  // Takes note of how large the state is now.
+  // Takes note of how large the state is now, and whether it is closed.
   void measure(RunNumber number);
 
   void forget(RunNumber number);
@@ -39,14 +41,22 @@ class RunCache {
   struct Entry {
     std::unique_ptr<core::RunState> state;
     std::size_t bytes = 0;
+    bool is_closed = false;
     std::list<std::int64_t>::iterator used;
   };
+  using Entries = std::unordered_map<std::int64_t, Entry>;
+
+  std::list<std::int64_t>& list_of(const Entry& entry) {
+    return entry.is_closed ? closed_by_use_ : by_use_;
+  }
+  void forget(Entries::iterator entry);
 
   store::Store& store_;
   const std::size_t bytes_max_;
   std::size_t bytes_ = 0;
-  std::unordered_map<std::int64_t, Entry> entries_;
-  std::list<std::int64_t> by_use_;  // most recent first
+  Entries entries_;
+  std::list<std::int64_t> by_use_;         // of the open ones; most recent first
+  std::list<std::int64_t> closed_by_use_;  // likewise
 };
 
 // Folds a run from its stored rows; nullptr if there is none.
