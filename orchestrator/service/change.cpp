@@ -131,8 +131,13 @@ void Change::claim_workflow_task(RunNumber run, std::string identity) {
 void Change::deliver_messages() {
   std::vector<core::Message> waiting;  // the next one is the last
   for (;;) {
-    std::move(messages_.rbegin(), messages_.rend(), std::back_inserter(waiting));
-    messages_.clear();
+    if (waiting.empty()) {
+      waiting.swap(messages_);
+      std::reverse(waiting.begin(), waiting.end());
+    } else {
+      std::move(messages_.rbegin(), messages_.rend(), std::back_inserter(waiting));
+      messages_.clear();
+    }
     if (waiting.empty()) return;
     core::Message message = std::move(waiting.back());
     waiting.pop_back();
@@ -261,14 +266,14 @@ bool Change::take(const Matching::QueueKey& queue, const Offer& offer,
 
 void Change::write_history(core::RunState& state, const Touched& touched) {
   if (touched.events.empty()) return;
-  store::HistoryBatch batch;
-  batch.first_event_id = touched.events.front().event_id;
+  std::string& text = parts_.scratch;
+  text.clear();
   for (const Event& event : touched.events) {
-    if (!batch.events.empty()) batch.events += ',';
-    write_json(event, batch.events);
+    if (!text.empty()) text += ',';
+    write_json(event, text);
   }
-  state.history_bytes += static_cast<std::int64_t>(batch.events.size());
-  parts_.store.append_history(state.number, std::move(batch));
+  state.history_bytes += static_cast<std::int64_t>(text.size());
+  parts_.store.append_history(state.number, touched.events.front().event_id, text);
 }
 
 void Change::write_activities(const core::RunState& state, const Touched& touched) {

@@ -27,6 +27,7 @@ struct Parts {
   core::Ids& ids;
   const core::Limits& limits;
   const TokenSeal tokens;
+  std::string scratch{};  // for text that is copied on at once
 };
 
 // A run about to be made.
@@ -85,7 +86,10 @@ class Change {
   std::int64_t next_arrival();
   Fence next_fence();
   // Also written with the change (pools, waiters, holds).
-  void also_write(std::function<void(store::Store&)> write) { extra_.push_back(std::move(write)); }
+  void also_write(std::function<void(store::Store&)> write) {
+    if (extra_.empty()) extra_.reserve(4);
+    extra_.push_back(std::move(write));
+  }
   // That the holder of this permit gave it back, if it had ended otherwise before.
   void note_late_release(const core::RunState& permit);
 

@@ -2,6 +2,7 @@
 
 #include <sqlite3.h>
 
+#include <array>
 #include <boost/describe/members.hpp>
 #include <boost/mp11.hpp>
 #include <optional>
@@ -33,8 +34,11 @@ using Members = describe::describe_members<T, describe::mod_any_access>;
 void put(std::string& out, std::int64_t number) {
   auto bits =
       (static_cast<std::uint64_t>(number) << 1U) ^ static_cast<std::uint64_t>(number >> 63U);
-  for (; bits >= 0x80; bits >>= 7U) out += static_cast<char>(bits | 0x80U);
-  out += static_cast<char>(bits);
+  std::array<char, 10> bytes;
+  std::size_t size = 0;
+  for (; bits >= 0x80; bits >>= 7U) bytes[size++] = static_cast<char>(bits | 0x80U);
+  bytes[size++] = static_cast<char>(bits);
+  out.append(bytes.data(), size);
 }
 
 void put(std::string& out, const std::string& text) {
@@ -111,6 +115,15 @@ template <class Change>
 void append_change(std::string& record, const Change& change) {
   record += static_cast<char>(mp11::mp_find<RowChange, Change>::value);
   put(record, change);
+}
+
+void append_history_change(std::string& record, RunNumber run, std::int64_t first_event_id,
+                           std::string_view events) {
+  record += static_cast<char>(mp11::mp_find<RowChange, AppendHistory>::value);
+  put(record, run);
+  put(record, first_event_id);
+  put(record, static_cast<std::int64_t>(events.size()));
+  record += events;
 }
 
 template void append_change(std::string&, const InsertRun&);

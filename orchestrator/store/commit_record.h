@@ -110,10 +110,25 @@ using RowChange =
 template <class Change>
 void append_change(std::string& record, const Change& change);
 
+// The same for an AppendHistory, whose events are large; they are the last bytes of the record
+// then.
+void append_history_change(std::string& record, RunNumber run, std::int64_t first_event_id,
+                           std::string_view events);
+
 // Takes the first change off `record`. Throws Damaged if it is not one.
 RowChange take_change(std::string_view& record);
 
-// Records, each ending with its counters.
-using CommitRecords = std::vector<std::shared_ptr<const std::string>>;
+// Each ends with its counters, but for that of an open batch.
+using CommitRecord = std::shared_ptr<const std::string>;
+using CommitRecords = std::vector<CommitRecord>;
+
+// Bytes of a record, which stays while they are needed.
+struct RecordPart {
+  CommitRecord record;
+  std::size_t at = 0;
+  std::size_t size = 0;
+
+  std::string_view text() const { return std::string_view(*record).substr(at, size); }
+};
 
 }  // namespace permit::store

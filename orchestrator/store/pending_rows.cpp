@@ -1,6 +1,7 @@
 #include "orchestrator/store/pending_rows.h"
 
 #include <algorithm>
+#include <type_traits>
 #include <variant>
 
 #include "orchestrator/protocol/ensure.h"
@@ -18,7 +19,7 @@ PendingRows::Run& PendingRows::touch(RunNumber number) {
   return run;
 }
 
-void PendingRows::put_row(Run& run, RunRow row) {
+void PendingRows::put_row(Run& run, RunRow&& row) {
   if (run.has_row && run.row.next_due == row.next_due) {
     run.row = std::move(row);
     return;
@@ -36,7 +37,7 @@ void PendingRows::forget_row(Run& run) {
   run.has_row = false;
 }
 
-void PendingRows::add(InsertRun change) {
+void PendingRows::add(InsertRun&& change) {
   Run& run = touch(change.row.number);
   run.is_new = true;
   put_row(run, std::move(change.row));
@@ -44,7 +45,7 @@ void PendingRows::add(InsertRun change) {
   new_by_run_id_[run.row.run_id.value] = run.row.number.value;
 }
 
-void PendingRows::add(UpdateRun change) {
+void PendingRows::add(UpdateRun&& change) {
   Run& run = touch(change.row.number);
   put_row(run, std::move(change.row));
 }
@@ -55,9 +56,8 @@ void PendingRows::add(const DeleteRun& change) {
   run.is_deleted = true;
 }
 
-void PendingRows::add(AppendHistory change) {
-  Run& run = touch(change.run);
-  run.history.emplace_back(generation(), std::move(change.batch));
+void PendingRows::add_history(RunNumber run, std::int64_t first_event_id, RecordPart events) {
+  touch(run).history.push_back({generation(), first_event_id, std::move(events)});
 }
 
 void PendingRows::add(PutActivity change) {
@@ -126,10 +126,20 @@ void PendingRows::add(const RemoveApiKey& change) {
   api_keys_[change.id] = {generation(), std::nullopt};
 }
 
-void PendingRows::add_record(std::string_view record) {
-  while (!record.empty()) {
-    RowChange change = take_change(record);
-    std::visit([this](auto& one) { add(std::move(one)); }, change);
+void PendingRows::add_record(const CommitRecord& record) {
+  for (std::string_view left = *record; !left.empty();) {
+    RowChange change = take_change(left);
+    std::visit(
+        [&]<class Change>(Change& one) {
+          if constexpr (std::is_same_v<Change, AppendHistory>) {
+            const std::size_t size = one.batch.events.size();  // which are its last bytes
+            add_history(one.run, one.batch.first_event_id,
+                        {record, record->size() - left.size() - size, size});
+          } else {
+            add(std::move(one));
+          }
+        },
+        change);
   }
 }
 
@@ -151,7 +161,8 @@ void PendingRows::settle_run(std::int64_t number, std::int64_t generation) {
     runs_.erase(found);
     return;
   }
-  std::erase_if(run.history, [&](const auto& batch) { return batch.first <= generation; });
+  std::erase_if(run.history,
+                [&](const Run::Events& events) { return events.generation <= generation; });
   if (run.activities_cleared == generation) run.activities_cleared.reset();
   std::erase_if(run.activities,
                 [&](const auto& activity) { return activity.second.generation <= generation; });

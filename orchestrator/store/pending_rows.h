@@ -25,8 +25,15 @@ class PendingRows {
     bool is_new = false;          // it is not in the tables
     bool is_deleted = false;
     RunRow row;
-    std::vector<std::pair<std::int64_t, HistoryBatch>> history;  // each with its generation
-    std::optional<std::int64_t> activities_cleared;              // in this generation
+    struct Events {
+      std::int64_t generation = 0;
+      std::int64_t first_event_id = 0;
+      RecordPart events;
+
+      HistoryBatch batch() const { return {first_event_id, std::string(events.text())}; }
+    };
+    std::vector<Events> history;
+    std::optional<std::int64_t> activities_cleared;  // in this generation
     struct Activity {
       std::int64_t generation = 0;
       std::optional<ActivityRow> row;  // absent: deleted
@@ -41,10 +48,9 @@ class PendingRows {
   using HoldCounts = std::map<std::pair<Outcome, std::string>, std::int64_t>;
 
   // --- Changes, of the youngest generation ---
-  void add(InsertRun change);
-  void add(UpdateRun change);
+  void add(InsertRun&& change);
+  void add(UpdateRun&& change);
   void add(const DeleteRun& change);
-  void add(AppendHistory change);
   void add(PutActivity change);
   void add(const DeleteActivity& change);
   void add(const DeleteActivities& change);
@@ -59,7 +65,8 @@ class PendingRows {
   void add(PutApiKey change);
   void add(const RemoveApiKey& change);
   void add(const SetCounters&) {}
-  void add_record(std::string_view record);
+  void add_history(RunNumber run, std::int64_t first_event_id, RecordPart events);
+  void add_record(const CommitRecord& record);
 
   // What comes from now on belongs to another generation.
   void begin_generation() { generations_.emplace_back(); }
@@ -100,7 +107,7 @@ class PendingRows {
   }
   Generation& youngest() { return generations_.back(); }
   Run& touch(RunNumber number);
-  void put_row(Run& run, RunRow row);
+  void put_row(Run& run, RunRow&& row);
   void forget_row(Run& run);
   void settle_run(std::int64_t number, std::int64_t generation);
 

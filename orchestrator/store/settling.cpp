@@ -28,7 +28,7 @@ void Store::commit_to_log() {
     throw error;
   };
   try {
-    log_->append(counters_.commit_seq, record_);
+    log_->append(counters_.commit_seq, *record_);
   } catch (const StoreFailed& error) {
     fail(error);
   }
@@ -39,14 +39,14 @@ void Store::commit_to_log() {
     }
   }
   if (unsettled_.empty()) unsettled_since_ = SteadyClock::now();
-  unsettled_.push_back(std::make_shared<const std::string>(record_));
+  unsettled_.push_back(record_);
   if (log_->bytes() < settle_bytes_) return;
   begin_settling();
   if (log_->bytes() >= log_bytes_max && settler_) settler_->wait();
 }
 
 void Store::commit_to_tables() {
-  writer_->write({std::make_shared<const std::string>(record_)}, counters_.epoch);
+  writer_->write({record_}, counters_.epoch);
   pending_.clear();
   due_from_ = {};
 }
@@ -56,9 +56,9 @@ void Store::roll_back() {
   counters_ = committed_;
   pending_.clear();
   due_from_ = {};
-  for (const auto& record : settling_) pending_.add_record(*record);
+  for (const CommitRecord& record : settling_) pending_.add_record(record);
   if (!settling_.empty()) pending_.begin_generation();
-  for (const auto& record : unsettled_) pending_.add_record(*record);
+  for (const CommitRecord& record : unsettled_) pending_.add_record(record);
 }
 
 // --- Settling ---

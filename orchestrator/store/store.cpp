@@ -138,7 +138,7 @@ std::vector<HistoryBatch> Store::history(RunNumber number) {
     batches = read_history(sql_->history.bind(first_place(number), end_of_places(number)), number);
   }
   if (pending == nullptr) return batches;
-  for (const auto& [generation, batch] : pending->history) batches.push_back(batch);
+  for (const auto& added : pending->history) batches.push_back(added.batch());
   return batches;
 }
 
@@ -158,10 +158,10 @@ std::vector<HistoryBatch> Store::history(RunNumber number, std::int64_t from_eve
   // A batch that begins before may reach into the part, unless the next begins before, too.
   const auto& added = pending->history;
   for (auto batch = added.begin(); batch != added.end(); ++batch) {
-    if (batch->second.first_event_id >= to_event_id) break;
+    if (batch->first_event_id >= to_event_id) break;
     const auto next = std::next(batch);
-    if (next != added.end() && next->second.first_event_id <= from_event_id) continue;
-    batches.push_back(batch->second);
+    if (next != added.end() && next->first_event_id <= from_event_id) continue;
+    batches.push_back(batch->batch());
   }
   return batches;
 }
@@ -499,20 +499,25 @@ void Store::begin() {
   ENSURE(!in_batch_);
   if (looks_only_) throw BadStatement("the store was opened to look only");
   in_batch_ = true;
-  record_.clear();
+  const std::size_t usual_size = record_->size();
+  record_ = std::make_shared<std::string>();  // the last one may still be settled, and read
+  record_->reserve(usual_size);
 }
 
 template <class Change>
 void Store::write(Change&& change) {
   ENSURE(in_batch_);
-  append_change(record_, change);
+  append_change(*record_, change);
   pending_.add(std::forward<Change>(change));
 }
 
 void Store::insert_run(RunRow row) { write(InsertRun{std::move(row)}); }
 void Store::update_run(RunRow row) { write(UpdateRun{std::move(row)}); }
-void Store::append_history(RunNumber run, HistoryBatch batch) {
-  write(AppendHistory{run, std::move(batch)});
+void Store::append_history(RunNumber run, std::int64_t first_event_id, std::string_view events) {
+  ENSURE(in_batch_);
+  append_history_change(*record_, run, first_event_id, events);
+  pending_.add_history(run, first_event_id,
+                       {record_, record_->size() - events.size(), events.size()});
 }
 void Store::put_activity(RunNumber run, ActivityRow row) {
   write(PutActivity{run, std::move(row)});

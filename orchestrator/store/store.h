@@ -123,7 +123,7 @@ class Store {
   bool in_batch() const { return in_batch_; }
   void insert_run(RunRow row);
   void update_run(RunRow row);
-  void append_history(RunNumber run, HistoryBatch batch);
+  void append_history(RunNumber run, std::int64_t first_event_id, std::string_view events);
   void put_activity(RunNumber run, ActivityRow row);
   void delete_activity(RunNumber run, std::int64_t scheduled_event_id);
   void delete_activities(RunNumber run);
@@ -229,7 +229,7 @@ class Store {
   std::int64_t settle_bytes_ = 0;
   bool failed_ = false;  // nothing more is written, not at the end either
   bool in_batch_ = false;
-  std::string record_;  // of the open batch
+  std::shared_ptr<std::string> record_ = std::make_shared<std::string>();  // of the open batch
   PendingRows pending_;
   std::pair<Time, std::int64_t> due_from_{};  // no row of the tables before this one is as it was
   CommitRecords unsettled_;                   // behind settling_

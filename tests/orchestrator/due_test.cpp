@@ -75,8 +75,9 @@ class DueRuns {
     has_broken_ = true;
     store_.begin();
     store_.append_history(
-        run, {1'000, R"({"eventId":"1000","eventType":"EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED",)"
-                     R"("workflowExecutionSignaledEventAttributes":{"signalName":"s"}})"});
+        run, 1'000,
+        R"({"eventId":"1000","eventType":"EVENT_TYPE_WORKFLOW_EXECUTION_SIGNALED",)"
+        R"("workflowExecutionSignaledEventAttributes":{"signalName":"s"}})");
     store_.commit(clock_.now());
   }
 

@@ -251,7 +251,7 @@ class Pair {
     }
     model.row.next_event_id = model.events + 1;
     model.row.history_bytes += std::ssize(events);
-    write([&](Store& store) { store.append_history(model.row.number, {first, events}); });
+    write([&](Store& store) { store.append_history(model.row.number, first, events); });
   }
 
   void update() {
