@@ -25,14 +25,14 @@ class Done {
   template <class Callback>
     requires(!std::same_as<Callback, Done> && std::invocable<Callback&, Result<T>>)
   Done(Callback callback)
-      : callback_(std::make_shared<std::function<void(Result<T>)>>(std::move(callback))) {}
+      : callback_(std::make_shared<std::function<void(Result<T>&&)>>(std::move(callback))) {}
 
-  void operator()(Result<T> result) const { (*callback_)(std::move(result)); }
+  void operator()(Result<T>&& result) const { (*callback_)(std::move(result)); }
   // The same for all copies.
   const void* identity() const { return callback_.get(); }
 
  private:
-  std::shared_ptr<std::function<void(Result<T>)>> callback_;
+  std::shared_ptr<std::function<void(Result<T>&&)>> callback_;
 };
 
 class Reply {
@@ -47,7 +47,9 @@ class Reply {
 template <class T>
 class ReplyOf final : public Reply {
  public:
-  ReplyOf(Done<T> done, Result<T> result) : done_(std::move(done)), result_(std::move(result)) {}
+  template <class ValueOrError>
+  ReplyOf(Done<T> done, ValueOrError&& result)
+      : done_(std::move(done)), result_(std::forward<ValueOrError>(result)) {}
   const void* to() const override { return done_.identity(); }
   void send() override { done_(std::move(result_)); }
   void refuse(const Error& error) override { done_(error); }

@@ -100,8 +100,7 @@ Waiter& Pools::acquire(Change& change, const AcquireRequest& request) {
   const std::int64_t id = waiter.id;
   tickets_[{pool.name, waiter.request_id}] = id;
   pool_of_waiter_[id] = pool.name;
-  pool.line.insert(std::move(waiter));
-  serve(change, pool);
+  join(change, pool, std::move(waiter));
   Waiter& made = *ticket(request.pool, request.request_id);
   if (made.granted.empty()) {  // a grant has written its ticket
     save(change, pool, made);

@@ -107,7 +107,7 @@ void Pools::write_row(Change& change, const Pool& pool) {
 void Pools::save(Change& change, const Pool& pool, const Waiter& waiter) {
   news_[pool.name].line = true;
   change.also_write([row = store::WaiterRow{waiter.id, pool.name, to_json(waiter)}](
-                        store::Store& store) { store.put_waiter(row); });
+                        store::Store& store) mutable { store.put_waiter(std::move(row)); });
 }
 
 void Pools::erase_row(Change& change, std::int64_t id) {
@@ -313,13 +313,11 @@ void Pools::refuse(Change& change, const Waiter& waiter, PermitFailure why) {
 
 // --- Granting ---
 
-void Pools::grant(Change& change, Pool& pool, const Waiter& waiter,
-                  const std::vector<SlotName>& slots) {
-  Waiter ticket = waiter;
+void Pools::grant(Change& change, Pool& pool, Waiter waiter, const std::vector<SlotName>& slots) {
   for (const SlotName& slot : slots) {
     const core::RunState& permit = grant_slot(change, pool, waiter, slot);
     if (!waiter.parent) {
-      ticket.granted.push_back(permit.number.value);
+      waiter.granted.push_back(permit.number.value);
       ticket_of_permit_[permit.number] = waiter.id;
       continue;
     }
@@ -338,24 +336,35 @@ void Pools::grant(Change& change, Pool& pool, const Waiter& waiter,
     erase_row(change, waiter.id);
     return;
   }
-  ticket.expires = {};
-  save(change, pool, ticket);
-  settled_.push_back({ticket.id, std::nullopt});
-  holding_[ticket.id] = std::move(ticket);
+  waiter.expires = {};
+  save(change, pool, waiter);
+  const std::int64_t ticket = waiter.id;
+  settled_.push_back({ticket, std::nullopt});
+  holding_[ticket] = std::move(waiter);
 }
 
 namespace {
 
+// As a number of JSON, with as many decimals as it takes.
+std::string seconds_text(Duration time) {
+  std::string text = std::to_string(time / std::chrono::seconds(1));
+  const std::int64_t micros = time % std::chrono::seconds(1) / std::chrono::microseconds(1);
+  if (micros == 0) return text;
+  const std::string decimals = std::to_string(1'000'000 + micros).substr(1);
+  return text + "." + decimals.substr(0, decimals.find_last_not_of('0') + 1);
+}
+
 // The input that PermitSlotWorkflow has always had.
 std::string permit_input(const PermitGrant& grant, Duration lease) {
-  const double seconds = static_cast<double>(lease.count()) / 1e6;
-  char text[32];
-  std::snprintf(text, sizeof text, "%.6f", seconds);
-  std::string number = text;
-  number.erase(number.find_last_not_of('0') + 1);
-  if (number.back() == '.') number.pop_back();
-  return R"({"resource":")" + grant.pool.value + R"(","slot":")" + grant.slot.value +
-         R"(","lease_seconds":)" + number + "}";
+  std::string input = R"({"resource":")";
+  input.reserve(128);
+  input += grant.pool.value;
+  input += R"(","slot":")";
+  input += grant.slot.value;
+  input += R"(","lease_seconds":)";
+  input += seconds_text(lease);
+  input += '}';
+  return input;
 }
 
 }  // namespace
@@ -406,9 +415,10 @@ const core::RunState& Pools::grant_slot(Change& change, Pool& pool, const Waiter
               [&](core::Transition& t) { core::begin_lease(t, "permit-server", change.limits()); });
   hold(pool, slot, permit.number);
   news_.try_emplace(pool.name);
-  change.also_write([hold = store::HoldRow{grant, permit.number, permit.run_id, holder,
-                                           holder_run_id, request.reason, change.now()}](
-                        store::Store& store) { store.open_hold(hold); });
+  store::HoldRow row{std::move(grant),         permit.number,  permit.run_id, std::move(holder),
+                     std::move(holder_run_id), request.reason, change.now()};
+  change.also_write(
+      [row = std::move(row)](store::Store& store) mutable { store.open_hold(std::move(row)); });
   return permit;
 }
 

@@ -176,8 +176,11 @@ class Pools {
   void serve(Change& change, Pool& pool);
   Unclaimed serve_line(Change& change, Pool& pool);
   bool serve_one(Change& change, Pool& pool, std::int64_t id, const Unclaimed& free);
+  std::optional<std::vector<SlotName>> slots_for(Change& change, Pool& pool, const Waiter& waiter,
+                                                 const Unclaimed& free);
+  void join(Change& change, Pool& pool, Waiter waiter);
   void wake_sleepers(Change& change, Pool& pool, std::size_t free);
-  void grant(Change& change, Pool& pool, const Waiter& waiter, const std::vector<SlotName>& slots);
+  void grant(Change& change, Pool& pool, Waiter waiter, const std::vector<SlotName>& slots);
   const core::RunState& grant_slot(Change& change, Pool& pool, const Waiter& waiter,
                                    const SlotName& slot);
   void refuse(Change& change, const Waiter& waiter, PermitFailure why);

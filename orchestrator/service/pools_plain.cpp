@@ -58,7 +58,8 @@ void Pools::granted_plain(Change& change, const core::RunState& permit) {
     hold.holder = started.parent_workflow_execution->workflow_id.value;
     hold.holder_run_id = started.parent_workflow_execution->run_id;
   }
-  change.also_write([hold](store::Store& store) { store.open_hold(hold); });
+  change.also_write(
+      [hold = std::move(hold)](store::Store& store) mutable { store.open_hold(std::move(hold)); });
   schedule(pool);
 }
 

@@ -69,16 +69,37 @@ Unclaimed Pools::serve_line(Change& change, Pool& pool) {
 }
 
 bool Pools::serve_one(Change& change, Pool& pool, std::int64_t id, const Unclaimed& free) {
-  const Waiter waiter = *pool.line.find(id);
-  const auto count = static_cast<std::size_t>(waiter.request.count);
-  const std::vector<SlotName> slots = choose(pool, waiter, free);
-  if (slots.size() < count) return false;
-  // Closed by this very change, which will take it out of the line and serve again.
-  if (waiter.parent && !change.run(RunNumber{waiter.run}).is_open()) return false;
-  if (!take_tokens(change, pool, count)) return false;
-  pool.line.erase(id);
-  grant(change, pool, waiter, slots);
+  const auto slots = slots_for(change, pool, *pool.line.find(id), free);
+  if (!slots) return false;
+  grant(change, pool, pool.line.take(id), *slots);
   return true;
+}
+
+// Those that it can be granted now, with the tokens for them.
+std::optional<std::vector<SlotName>> Pools::slots_for(Change& change, Pool& pool,
+                                                      const Waiter& waiter, const Unclaimed& free) {
+  const auto count = static_cast<std::size_t>(waiter.request.count);
+  std::vector<SlotName> slots = choose(pool, waiter, free);
+  if (slots.size() < count) return std::nullopt;
+  // Closed by this very change, which will take it out of the line and serve again.
+  if (waiter.parent && !change.run(RunNumber{waiter.run}).is_open()) return std::nullopt;
+  if (!take_tokens(change, pool, count)) return std::nullopt;
+  return slots;
+}
+
+// Who finds nobody in the line, and what it wants free, need not stand in it.
+void Pools::join(Change& change, Pool& pool, Waiter waiter) {
+  if (pool.line.empty()) {
+    const Unclaimed free(pool.free);
+    if (const auto slots = slots_for(change, pool, waiter, free)) {
+      grant(change, pool, std::move(waiter), *slots);
+      wake_sleepers(change, pool, free.size());
+      schedule(pool);
+      return;
+    }
+  }
+  pool.line.insert(std::move(waiter));
+  serve(change, pool);
 }
 
 }  // namespace permit::service

@@ -205,9 +205,9 @@ class Service {
     submit(done, std::move(decide));
     jobs_.back()->reads_only = true;
   }
-  template <class T>
-  void reply(const Done<T>& done, T value) {
-    replies_.push_back(std::make_unique<ReplyOf<T>>(done, std::move(value)));
+  template <class T, class Value>
+  void reply(const Done<T>& done, Value&& value) {
+    replies_.push_back(std::make_unique<ReplyOf<T>>(done, std::forward<Value>(value)));
   }
   template <class T>
   void refuse(const Done<T>& done, Error error) {

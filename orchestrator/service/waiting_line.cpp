@@ -12,15 +12,16 @@ Waiter& WaitingLine::insert(Waiter waiter) {
   return by_key_.emplace(key, std::move(waiter)).first->second;
 }
 
-void WaitingLine::erase(std::int64_t id) {
+Waiter WaitingLine::take(std::int64_t id) {
   const auto found = by_id_.find(id);
   ENSURE(found != by_id_.end());
   const auto entry = by_key_.find(found->second);
-  const Waiter& waiter = entry->second;
+  Waiter waiter = std::move(entry->second);
   if (waiter.run != 0) by_run_.erase({waiter.run, waiter.initiated_event_id});
   expiries_.erase({waiter.expires, id});
   by_key_.erase(entry);
   by_id_.erase(found);
+  return waiter;
 }
 
 Waiter* WaitingLine::find(std::int64_t id) {

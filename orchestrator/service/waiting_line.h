@@ -63,7 +63,8 @@ class WaitingLine {
   static Key key_of(const Waiter& waiter) { return {waiter.order, waiter.priority, waiter.id}; }
 
   Waiter& insert(Waiter waiter);
-  void erase(std::int64_t id);
+  void erase(std::int64_t id) { take(id); }
+  Waiter take(std::int64_t id);  // out of the line
   Waiter* find(std::int64_t id);
   Waiter* find_by_run(std::int64_t run, std::int64_t initiated_event_id);
   std::size_t size() const { return by_key_.size(); }
