@@ -6,6 +6,7 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <list>
 #include <map>
@@ -62,6 +63,40 @@ class LatestChanges {
   std::unordered_map<Key, typename std::list<Entry>::iterator, Hash> entries_;
 };
 
+// The same for keys of which hardly one comes twice, runs above all: a key is in it as often as it
+// has changed, so that to note one is to write it down.
+template <class Key>
+class ChangeList {
+ public:
+  explicit ChangeList(std::size_t changes_max) : changes_max_(changes_max) {}
+
+  void note(const Key& key, std::int64_t position) {
+    changes_.push_back({position, key});
+    if (changes_.size() <= changes_max_) return;
+    complete_since_ = changes_.front().position;
+    changes_.pop_front();
+  }
+
+  bool knows_all_since(std::int64_t position) const { return position >= complete_since_; }
+
+  template <class Visit>
+  void for_each_since(std::int64_t position, Visit visit) const {
+    for (auto it = changes_.rbegin(); it != changes_.rend() && it->position > position; ++it) {
+      visit(it->key);
+    }
+  }
+
+ private:
+  struct Change {
+    std::int64_t position = 0;
+    Key key;
+  };
+
+  const std::size_t changes_max_;
+  std::int64_t complete_since_ = 0;  // the last change that was forgotten
+  std::deque<Change> changes_;
+};
+
 class Journal {
  public:
   // From the commit at `position` on.
@@ -85,7 +120,6 @@ class Journal {
   using PoolAspect = std::pair<PoolName, Aspect>;
 
   struct HashOf {
-    std::size_t operator()(RunNumber run) const { return std::hash<std::int64_t>()(run.value); }
     std::size_t operator()(const PoolAspect& of) const {
       constexpr std::size_t aspects = 3;
       return aspects * std::hash<std::string>()(of.first.value) +
@@ -96,8 +130,8 @@ class Journal {
   const std::int64_t begin_;
   std::int64_t position_;
   LatestChanges<PoolAspect, HashOf> pools_{30'000};
-  LatestChanges<RunNumber, HashOf> permits_{30'000};
-  LatestChanges<RunNumber, HashOf> runs_{1'000};
+  ChangeList<RunNumber> permits_{60'000};  // most change twice: granted, ended
+  ChangeList<RunNumber> runs_{1'000};
 };
 
 }  // namespace permit::service

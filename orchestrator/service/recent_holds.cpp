@@ -13,28 +13,30 @@ std::int64_t span_of(Time at) { return at.time_since_epoch() / span; }
 
 }  // namespace
 
-void RecentHolds::ended(const PermitInfo& hold) {
-  Pool& pool = pools_[hold.pool];
+void RecentHolds::ended(PermitInfo ended) {
+  const auto hold = std::make_shared<const PermitInfo>(std::move(ended));
+  Pool& pool = pools_[hold->pool];
   pool.newest.push_front(hold);
   if (pool.newest.size() > kept) pool.newest.pop_back();
-  pool.last[hold.slot] = hold;
-  const std::int64_t now = span_of(hold.closed_at);
-  ++pool.day[now][{hold.outcome, hold.cause}];
+  pool.last[hold->slot] = hold;
+  const std::int64_t now = span_of(hold->closed_at);
+  ++pool.day[now][{hold->outcome, hold->cause}];
   pool.day.erase(pool.day.begin(), pool.day.lower_bound(now - spans_a_day));
 }
 
-void RecentHolds::given_back_late(const PermitInfo& hold) {
-  const auto pool = pools_.find(hold.pool);
+void RecentHolds::given_back_late(PermitInfo given_back) {
+  const auto hold = std::make_shared<const PermitInfo>(std::move(given_back));
+  const auto pool = pools_.find(hold->pool);
   if (pool == pools_.end()) return;
-  const auto last = pool->second.last.find(hold.slot);
-  if (last != pool->second.last.end() && last->second.fence == hold.fence) last->second = hold;
-  for (PermitInfo& known : pool->second.newest) {
-    if (known.fence == hold.fence) known = hold;
+  const auto last = pool->second.last.find(hold->slot);
+  if (last != pool->second.last.end() && last->second->fence == hold->fence) last->second = hold;
+  for (Hold& known : pool->second.newest) {
+    if (known->fence == hold->fence) known = hold;
   }
 }
 
-const std::deque<PermitInfo>& RecentHolds::of(const PoolName& pool) const {
-  static const std::deque<PermitInfo> none;
+const std::deque<RecentHolds::Hold>& RecentHolds::of(const PoolName& pool) const {
+  static const std::deque<Hold> none;
   const auto found = pools_.find(pool);
   return found == pools_.end() ? none : found->second.newest;
 }
@@ -43,7 +45,7 @@ const PermitInfo* RecentHolds::last_of(const PoolName& pool, const SlotName& slo
   const auto found = pools_.find(pool);
   if (found == pools_.end()) return nullptr;
   const auto last = found->second.last.find(slot);
-  return last == found->second.last.end() ? nullptr : &last->second;
+  return last == found->second.last.end() ? nullptr : last->second.get();
 }
 
 std::vector<OutcomeCount> RecentHolds::last_day(const PoolName& pool, Time now) const {

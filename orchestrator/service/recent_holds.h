@@ -5,6 +5,7 @@
 #include <array>
 #include <deque>
 #include <map>
+#include <memory>
 #include <vector>
 
 #include "orchestrator/protocol/pools.h"
@@ -15,13 +16,15 @@ class RecentHolds {
  public:
   static constexpr std::size_t kept = 20;  // of a pool
 
+  using Hold = std::shared_ptr<const PermitInfo>;
+
   // In the order in which they ended.
-  void ended(const PermitInfo& hold);
-  void given_back_late(const PermitInfo& hold);
+  void ended(PermitInfo hold);
+  void given_back_late(PermitInfo hold);
   void forget(const PoolName& pool) { pools_.erase(pool); }
 
   // Newest first.
-  const std::deque<PermitInfo>& of(const PoolName& pool) const;
+  const std::deque<Hold>& of(const PoolName& pool) const;
   // The last one of the slot; nullptr if none is known.
   const PermitInfo* last_of(const PoolName& pool, const SlotName& slot) const;
   std::vector<OutcomeCount> last_day(const PoolName& pool, Time now) const;
@@ -29,8 +32,8 @@ class RecentHolds {
  private:
   using How = std::pair<Outcome, std::string>;
   struct Pool {
-    std::deque<PermitInfo> newest;
-    std::map<SlotName, PermitInfo> last;
+    std::deque<Hold> newest;
+    std::map<SlotName, Hold> last;
     std::map<std::int64_t, std::map<How, std::int64_t>> day;  // by ten minutes since 1970
   };
 

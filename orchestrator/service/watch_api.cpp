@@ -48,7 +48,7 @@ void Service::load_recent_holds() {
   std::stable_sort(holds.begin(), holds.end(), [](const PermitInfo& a, const PermitInfo& b) {
     return a.closed_at < b.closed_at;
   });
-  for (const PermitInfo& hold : holds) recent_holds_.ended(hold);
+  for (PermitInfo& hold : holds) recent_holds_.ended(std::move(hold));
 }
 
 void Service::collect_news(const Change& change) {
@@ -114,7 +114,7 @@ void Service::remember_holds(const News& news) {
     if (run == nullptr) continue;
     PermitInfo hold = permit_info(change, *run);
     hold.late_release_at = store_.late_release_of(hold.fence);
-    recent_holds_.given_back_late(hold);
+    recent_holds_.given_back_late(std::move(hold));
   }
   for (const auto& [pool, what] : news.pools) {
     if (what.settings && pools_.find(pool) == nullptr) recent_holds_.forget(pool);
@@ -150,8 +150,7 @@ StreamSnapshot Service::snapshot(const PoolName& only) {
     snapshot.pools.push_back(pool_info(change, pool));
     PoolLine line = line_info(pool);
     if (line.waiting > 0) snapshot.lines.push_back(std::move(line));
-    const auto& holds = recent_holds_.of(name);
-    snapshot.holds.insert(snapshot.holds.end(), holds.begin(), holds.end());
+    for (const auto& hold : recent_holds_.of(name)) snapshot.holds.push_back(*hold);
   }
   return snapshot;
 }

@@ -94,17 +94,17 @@ TEST_CASE("recent holds: the newest, each slot's last, and those of a day") {
   const PoolName gpu("gpu");
   const Time now = begin + std::chrono::hours(30);
   CHECK(recent.of(gpu).size() == RecentHolds::kept);
-  CHECK(recent.of(gpu).front().fence == Fence{30});
+  CHECK(recent.of(gpu).front()->fence == Fence{30});
   CHECK(recent.last_of(gpu, SlotName("1"))->fence == Fence{29});
   CHECK(recent.last_of(gpu, SlotName("2")) == nullptr);
   REQUIRE(recent.last_day(gpu, now).size() == 1);
   CHECK(recent.last_day(gpu, now).front().holds.value == 24);
   CHECK(recent.last_day(gpu, now + std::chrono::hours(48)).empty());
 
-  PermitInfo late = recent.of(gpu).front();
+  PermitInfo late = *recent.of(gpu).front();
   late.late_release_at = now;
   recent.given_back_late(late);
-  CHECK(recent.of(gpu).front().late_release_at == now);
+  CHECK(recent.of(gpu).front()->late_release_at == now);
   CHECK(recent.last_of(gpu, SlotName("0"))->late_release_at == now);
 }
 
