@@ -1,5 +1,6 @@
 #include "orchestrator/store/packed_events.h"
 
+#define LZ4_STATIC_LINKING_ONLY  // for LZ4_attach_dictionary
 #include <lz4.h>
 
 #include <algorithm>
@@ -36,19 +37,16 @@ int as_int(std::size_t size) {
   return static_cast<int>(size);
 }
 
-// With the dictionary, as every text begins. LZ4 allows for copies of it.
-LZ4_stream_t loaded_stream() {
-  LZ4_stream_t stream;
-  ENSURE(LZ4_initStream(&stream, sizeof stream) != nullptr);
-  LZ4_loadDict(&stream, dictionary().data(), as_int(dictionary().size()));
-  return stream;
-}
-
 }  // namespace
 
 struct EventPacker::State {
-  const LZ4_stream_t loaded = loaded_stream();
-  LZ4_stream_t stream{};
+  State() {
+    ENSURE(LZ4_initStream(&loaded, sizeof loaded) != nullptr);
+    ENSURE(LZ4_initStream(&stream, sizeof stream) != nullptr);
+    LZ4_loadDict(&loaded, dictionary().data(), as_int(dictionary().size()));
+  }
+  LZ4_stream_t loaded;  // with the dictionary, behind which every text stands
+  LZ4_stream_t stream;
   std::string packed;
 };
 
@@ -62,7 +60,8 @@ std::string_view EventPacker::pack(std::string_view events) {
   packed.resize(std::max(packed.size(), head_bytes + static_cast<std::size_t>(room)));
   packed[0] = dictionary_1;
   for (std::size_t i = 0; i < 4; ++i) packed[1 + i] = static_cast<char>(events.size() >> (8 * i));
-  state_->stream = state_->loaded;
+  LZ4_resetStream_fast(&state_->stream);
+  LZ4_attach_dictionary(&state_->stream, &state_->loaded);
   const char* const source = events.data();
   const int length = LZ4_compress_fast_continue(&state_->stream, source, packed.data() + head_bytes,
                                                 size, room, 1);
