@@ -1,6 +1,6 @@
 // Which things have changed since which commit: what a reader of the event stream, who was here at
-// a commit, has to be told. A thing is in it once, at its last change, since readers are told how
-// things are now. In memory and bounded; whoever was here too long ago begins anew.
+// a commit, has to be told. Which things, and not what: readers are told how they are now. In memory
+// and bounded; whoever was here too long ago begins anew.
 #pragma once
 
 #include <compare>
@@ -20,7 +20,7 @@
 
 namespace permit::service {
 
-// Keys by their last change. The oldest is forgotten when there are too many.
+// Keys by their last change, each once. The oldest is forgotten when there are too many.
 template <class Key, class Hash = std::hash<Key>>
 class LatestChanges {
  public:
@@ -63,8 +63,8 @@ class LatestChanges {
   std::unordered_map<Key, typename std::list<Entry>::iterator, Hash> entries_;
 };
 
-// The same for keys of which hardly one comes twice, runs above all: a key is in it as often as it
-// has changed, so that to note one is to write it down.
+// The same for keys that hardly change again, as runs: a key is in it as often as it has changed, so
+// that to note one is to write it down.
 template <class Key>
 class ChangeList {
  public:
