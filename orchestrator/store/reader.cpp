@@ -10,6 +10,7 @@
 
 #include "orchestrator/protocol/ensure.h"
 #include "orchestrator/protocol/error.h"
+#include "orchestrator/store/courtesy.h"
 #include "orchestrator/store/row_values.h"
 #include "orchestrator/store/store.h"
 
@@ -346,6 +347,7 @@ class TimeLimit {
       : database_(database), end_(std::chrono::steady_clock::now() + time_max) {
     if (database_.in_transaction()) return;
     database_.interrupt_when([this] {
+      courtesy_.step();
       if (trial_ && --trial_left_ < 0) return true;
       return std::chrono::steady_clock::now() >= end_;
     });
@@ -360,6 +362,7 @@ class TimeLimit {
  private:
   Database& database_;
   std::chrono::steady_clock::time_point end_;
+  Courtesy courtesy_;
   bool trial_ = false;
   int trial_left_ = index_trial;
 };
