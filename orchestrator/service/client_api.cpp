@@ -472,15 +472,18 @@ std::string Service::history_text(RunNumber run, std::int64_t from_event_id,
     if (text.size() > 1) text += ',';
     text += events;
   };
-  for (const store::HistoryBatch& batch : store_.history(run, from_event_id, to_event_id)) {
+  const std::vector<store::HistoryBatch> batches = store_.history(run, from_event_id, to_event_id);
+  for (std::size_t i = 0; i < batches.size(); ++i) {
+    const store::HistoryBatch& batch = batches[i];
     std::int64_t id = batch.first_event_id;
-    const auto events = split_events(batch.events);
-    const auto last = id + static_cast<std::int64_t>(events.size());
-    if (id >= from_event_id && last <= to_event_id) {
+    // It ends where the next begins, if there is one.
+    const bool ends_in_time =
+        i + 1 < batches.size() && batches[i + 1].first_event_id <= to_event_id;
+    if (id >= from_event_id && ends_in_time) {
       add(batch.events);
       continue;
     }
-    for (const std::string_view event : events) {
+    for (const std::string_view event : split_events(batch.events)) {
       if (id >= from_event_id && id < to_event_id) add(event);
       ++id;
     }

@@ -1,6 +1,6 @@
 // Which things have changed since which commit: what a reader of the event stream, who was here at
-// a commit, has to be told. Which things, and not what: readers are told how they are now. In memory
-// and bounded; whoever was here too long ago begins anew.
+// a commit, has to be told. Which things, and not what: readers are told how they are now. In
+// memory and bounded; whoever was here too long ago begins anew.
 #pragma once
 
 #include <compare>
@@ -63,8 +63,8 @@ class LatestChanges {
   std::unordered_map<Key, typename std::list<Entry>::iterator, Hash> entries_;
 };
 
-// The same for keys that hardly change again, as runs: a key is in it as often as it has changed, so
-// that to note one is to write it down.
+// The same for keys that hardly change again, as runs: a key is in it as often as it has changed,
+// so that to note one is to write it down.
 template <class Key>
 class ChangeList {
  public:
