@@ -13,8 +13,8 @@ std::int64_t span_of(Time at) { return at.time_since_epoch() / span; }
 
 }  // namespace
 
-void RecentHolds::ended(PermitInfo ended) {
-  const auto hold = std::make_shared<const PermitInfo>(std::move(ended));
+void RecentHolds::ended(PermitInfo info) {
+  const auto hold = std::make_shared<const PermitInfo>(std::move(info));
   Pool& pool = pools_[hold->pool];
   pool.newest.push_front(hold);
   if (pool.newest.size() > kept) pool.newest.pop_back();
@@ -24,8 +24,8 @@ void RecentHolds::ended(PermitInfo ended) {
   pool.day.erase(pool.day.begin(), pool.day.lower_bound(now - spans_a_day));
 }
 
-void RecentHolds::given_back_late(PermitInfo given_back) {
-  const auto hold = std::make_shared<const PermitInfo>(std::move(given_back));
+void RecentHolds::given_back_late(PermitInfo info) {
+  const auto hold = std::make_shared<const PermitInfo>(std::move(info));
   const auto pool = pools_.find(hold->pool);
   if (pool == pools_.end()) return;
   const auto last = pool->second.last.find(hold->slot);
@@ -57,6 +57,7 @@ std::vector<OutcomeCount> RecentHolds::last_day(const PoolName& pool, Time now) 
     for (const auto& [how, holds] : it->second) sums[how] += holds;
   }
   std::vector<OutcomeCount> counts;
+  counts.reserve(sums.size());
   for (const auto& [how, holds] : sums) counts.push_back({how.first, how.second, Count{holds}});
   return counts;
 }

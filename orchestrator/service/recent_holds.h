@@ -19,8 +19,8 @@ class RecentHolds {
   using Hold = std::shared_ptr<const PermitInfo>;
 
   // In the order in which they ended.
-  void ended(PermitInfo hold);
-  void given_back_late(PermitInfo hold);
+  void ended(PermitInfo info);
+  void given_back_late(PermitInfo info);
   void forget(const PoolName& pool) { pools_.erase(pool); }
 
   // Newest first.
