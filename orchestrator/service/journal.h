@@ -20,6 +20,20 @@
 
 namespace permit::service {
 
+template <class Key>
+struct KeyChange {
+  std::int64_t position = 0;
+  Key key;
+};
+
+// The keys of what changed after `position`, the latest first.
+template <class Changes, class Visit>
+void visit_since(const Changes& changes, std::int64_t position, Visit visit) {
+  for (auto it = changes.rbegin(); it != changes.rend() && it->position > position; ++it) {
+    visit(it->key);
+  }
+}
+
 // Keys by their last change, each once. The oldest is forgotten when there are too many.
 template <class Key, class Hash = std::hash<Key>>
 class LatestChanges {
@@ -45,17 +59,11 @@ class LatestChanges {
 
   template <class Visit>
   void for_each_since(std::int64_t position, Visit visit) const {
-    for (auto it = by_position_.rbegin(); it != by_position_.rend(); ++it) {
-      if (it->position <= position) return;
-      visit(it->key);
-    }
+    visit_since(by_position_, position, visit);
   }
 
  private:
-  struct Entry {
-    std::int64_t position = 0;
-    Key key;
-  };
+  using Entry = KeyChange<Key>;
 
   const std::size_t keys_max_;
   std::int64_t complete_since_ = 0;  // the last change of a key that was forgotten
@@ -81,20 +89,13 @@ class ChangeList {
 
   template <class Visit>
   void for_each_since(std::int64_t position, Visit visit) const {
-    for (auto it = changes_.rbegin(); it != changes_.rend() && it->position > position; ++it) {
-      visit(it->key);
-    }
+    visit_since(changes_, position, visit);
   }
 
  private:
-  struct Change {
-    std::int64_t position = 0;
-    Key key;
-  };
-
   const std::size_t changes_max_;
   std::int64_t complete_since_ = 0;  // the last change that was forgotten
-  std::deque<Change> changes_;
+  std::deque<KeyChange<Key>> changes_;
 };
 
 class Journal {

@@ -9,6 +9,7 @@
 #include "orchestrator/protocol/ensure.h"
 #include "orchestrator/protocol/error.h"
 #include "orchestrator/protocol/json_codec.h"
+#include "orchestrator/protocol/time_text.h"
 #include "orchestrator/service/slot_choice.h"
 
 namespace permit {
@@ -347,11 +348,10 @@ namespace {
 
 // As a number of JSON, with as many decimals as it takes.
 std::string seconds_text(Duration time) {
-  std::string text = std::to_string(time / std::chrono::seconds(1));
-  const std::int64_t micros = time % std::chrono::seconds(1) / std::chrono::microseconds(1);
-  if (micros == 0) return text;
-  const std::string decimals = std::to_string(1'000'000 + micros).substr(1);
-  return text + "." + decimals.substr(0, decimals.find_last_not_of('0') + 1);
+  std::string text = format_duration(time);
+  text.pop_back();  // the 's'
+  if (text.find('.') != std::string::npos) text.erase(text.find_last_not_of('0') + 1);
+  return text;
 }
 
 // The input that PermitSlotWorkflow has always had.

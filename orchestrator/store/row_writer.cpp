@@ -200,6 +200,7 @@ struct RowWriter::Statements {
 // First what closes, then what opens under the same id.
 void RowWriter::Statements::write_runs(const Sum& sum) {
   for (const std::int64_t run : sum.deleted_runs) {
+    courtesy.step();
     ENSURE(delete_run.run(run) == 1);
     delete_history.run(first_place(RunNumber{run}), end_of_places(RunNumber{run}));
   }
@@ -258,6 +259,7 @@ void RowWriter::Statements::write_activities(const Sum& sum) {
   for (const std::int64_t run : sum.activities_cleared) delete_activities.run(run);
   for (const auto& [run, rows] : sum.activities) {
     for (const auto& [id, row] : rows) {
+      courtesy.step();
       if (row) {
         put_activity.run(run, id, row->offered_on, row->attempt_json);
       } else {
@@ -277,6 +279,7 @@ void RowWriter::Statements::write_pools(const Sum& sum, std::int64_t arrival_bef
     }
   }
   for (const auto& [id, row] : sum.waiters) {
+    courtesy.step();
     if (row) {
       put_waiter.run(id, row->pool.value, row->waiter_json);
     } else if (id <= arrival_before) {
