@@ -157,6 +157,7 @@ test("the API: a call is found, opened and copied by keyboard alone", async (t) 
   assert.equal(await focused(page), "BUTTON Copy the example");
   await page.keyboard.press("Tab");
   await page.keyboard.press("Enter");  // what is within the body
+  await eventually(async () => await body.getByText("one of held, closed").count() === 1, "a level is open");
   await page.keyboard.press("Tab");
   await page.keyboard.press("Enter");  // and within that, without end
   await eventually(async () => await body.getByText("one of held, closed").count() === 2, "two levels are open");

@@ -76,9 +76,8 @@ export class ApiReference {
   #group(tag, calls, open) {
     if (calls.length === 0) return null;
     const title = [h("b", {}, tag), h("span", {class: "dim"}, ` ${groups[tag] ?? ""}`), h("span", {class: "badge"}, String(calls.length))];
-    const details = lazy_details(title, () => h("div", {class: "calls"}, calls.map((call) => this.#call(call))), {class: "api-group"});
-    details.open = open || (tag === "permits" && this.#filter.value === "");
-    return details;
+    return lazy_details(title, () => h("div", {class: "calls"}, calls.map((call) => this.#call(call))),
+      {class: "api-group", open: open || (tag === "permits" && this.#filter.value === "")});
   }
 
   #call(call) {

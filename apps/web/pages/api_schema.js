@@ -54,11 +54,13 @@ export function schema_element(schema, document) {
     })));
 }
 
-// A <details> whose content is made when it is opened for the first time.
-export function lazy_details(summary, make, properties = {}) {
-  const details = h("details", {...properties, ontoggle: (event) => {
-    if (event.target === details && details.open && details.children.length === 1) details.append(make());
-  }}, h("summary", {}, summary));
+// A <details> whose content is made when it is opened for the first time. With open: at once, since
+// the browser tells of an opening only later, and keys pressed until then would find nothing in it.
+export function lazy_details(summary, make, {open = false, ...properties} = {}) {
+  const fill = () => details.open && details.children.length === 1 && details.append(make());
+  const details = h("details", {...properties, ontoggle: (event) => event.target === details && fill()}, h("summary", {}, summary));
+  details.open = open;
+  fill();
   return details;
 }
 
