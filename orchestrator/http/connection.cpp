@@ -132,13 +132,10 @@ class ConnectionExchange final : public Exchange {
   bool gone_ = false;
 };
 
-Connection::Connection(Socket socket, std::string peer, Shared& shared)
-    : shared_(shared),
-      wire_(std::move(socket)),
-      peer_(std::move(peer)),
-      number_(++shared.connections_made) {}
+Connection::Connection(int socket, std::string peer, Shared& shared)
+    : shared_(shared), wire_(socket), peer_(std::move(peer)), number_(++shared.connections_made) {}
 
-void Connection::start() {
+bool Connection::start() {
   place_ = shared_.connections.size();
   shared_.connections.push_back(shared_from_this());
   if (shared_.tls) {
@@ -146,7 +143,10 @@ void Connection::start() {
   } else {
     enter(Phase::idle, shared_.limits.head_time_max);
   }
-  arm_read();
+  awaited_ = readable;
+  const bool has_room = shared_.ready_set.add(wire_.socket(), awaited_, *this);
+  if (!has_room) abandon();
+  return has_room;
 }
 
 void Connection::enter(Phase phase, std::chrono::milliseconds time_max) {
@@ -157,22 +157,36 @@ void Connection::enter(Phase phase, std::chrono::milliseconds time_max) {
 // ---- input
 
 // While an answer is outstanding a full pending_ stops reading; the reply starts it again.
-void Connection::arm_read() {
-  if (reading_ || input_ended_ || phase_ == Phase::closed) return;
+bool Connection::reads() const {
+  if (input_ended_) return false;
   const bool answering = phase_ == Phase::serving || phase_ == Phase::writing;
-  if (answering && pending_.size() >= shared_.limits.pipelined_bytes_max) return;
-  reading_ = true;
-  wire_.socket().async_wait(wire_.reads_when(), [self = shared_from_this()](const error_code&) {
-    self->reading_ = false;
-    if (self->phase_ != Phase::closed) self->on_readable();
-  });
+  return !answering || pending_.size() < shared_.limits.pipelined_bytes_max;
+}
+
+// To be called when what it waits for may have changed.
+void Connection::watch() {
+  if (phase_ == Phase::closed) return;
+  const Readiness awaited =
+      (reads() ? wire_.reads_when() : not_ready) | (writes() ? writable : not_ready);
+  if (awaited == awaited_) return;
+  awaited_ = awaited;
+  shared_.ready_set.change(wire_.socket(), awaited, *this);
+}
+
+void Connection::on_ready(Readiness ready) {
+  const std::shared_ptr<Connection> self = shared_from_this();
+  const bool is_broken = (ready & broken) != 0;
+  if (is_broken && !reads() && !writes()) return close();
+  if (writes() && (is_broken || (ready & writable) != 0)) on_writable();
+  if (phase_ == Phase::closed) return;
+  if (reads() && (is_broken || (ready & wire_.reads_when()) != 0)) on_readable();
+  watch();
 }
 
 void Connection::on_readable() {
   bool has_more = phase_ != Phase::handshake || shake_hands();
   const int turns = wire_.is_tls() ? records_per_turn_max : reads_per_turn_max;
   for (int turn = 0; has_more && turn < turns; ++turn) has_more = read_some();
-  if (phase_ != Phase::closed) arm_read();
 }
 
 // True once it is done. A peer that has failed is drained, so that it gets to read why.
@@ -263,12 +277,16 @@ std::size_t Connection::process(std::string_view input) {
 }
 
 std::size_t Connection::take_head(std::string_view input) {
-  if (phase_ == Phase::idle) {
-    enter(Phase::head, shared_.limits.head_time_max);
-    head_reader_ = std::make_unique<HeadReader>(shared_.limits);
+  std::optional<HeadReader> fresh;  // most heads come in one piece
+  HeadReader& reader = head_reader_ ? *head_reader_ : fresh.emplace(shared_.limits);
+  std::optional<HeadResult> result = reader.read(input);
+  if (!result) {
+    if (fresh) {
+      enter(Phase::head, shared_.limits.head_time_max);
+      head_reader_ = std::make_unique<HeadReader>(std::move(*fresh));
+    }
+    return 0;
   }
-  std::optional<HeadResult> result = head_reader_->read(input);
-  if (!result) return 0;
   head_reader_.reset();
   if (const Refusal* refusal = std::get_if<Refusal>(&*result)) {
     refuse(*refusal);
@@ -276,11 +294,11 @@ std::size_t Connection::take_head(std::string_view input) {
   }
   Head& head = std::get<Head>(*result);
   const std::size_t used = head.size;
-  begin_body(std::move(head));
+  begin_body(std::move(head), input.size() - used);
   return used;
 }
 
-void Connection::begin_body(Head head) {
+void Connection::begin_body(Head head, std::size_t come) {
   keep_alive_ = head.keep_alive;
   head_only_ = head.request.method == "HEAD";
   body_size_ = head.content_length;
@@ -288,7 +306,8 @@ void Connection::begin_body(Head head) {
   incoming_ = std::make_shared<ConnectionExchange>(shared_.io, std::move(head.request), number_);
   if (body_size_ == 0) return dispatch();
   incoming_->request().body.reserve(std::min(body_size_, body_bytes_reserved_max));
-  enter(Phase::body, shared_.limits.body_time_max);
+  phase_ = Phase::body;
+  if (come < body_size_) enter(Phase::body, shared_.limits.body_time_max);
   if (head.expects_continue) send_continue();
 }
 
@@ -373,13 +392,8 @@ void Connection::write_streamed() {
   if (error && !would_block(error)) return close();
   streamed_size_ += sent;
   if (sent > 0) enter(Phase::streaming, shared_.limits.write_time_max);
-  if (streamed_size_ == streamed_->size()) {
-    streamed_.reset();
-    return;
-  }
-  wire_.socket().async_wait(Socket::wait_write, [self = shared_from_this()](const error_code&) {
-    if (self->phase_ == Phase::streaming && self->streamed_ != nullptr) self->write_streamed();
-  });
+  if (streamed_size_ == streamed_->size()) streamed_.reset();
+  watch();
 }
 
 void Connection::end_stream() {
@@ -399,22 +413,24 @@ void Connection::keep_unsent(std::size_t sent, std::string body) {
     outgoing_->sent = sent - head.size();
   }
   enter(Phase::writing, shared_.limits.write_time_max);
-  arm_write();
-}
-
-void Connection::arm_write() {
-  wire_.socket().async_wait(Socket::wait_write, [self = shared_from_this()](const error_code&) {
-    if (self->phase_ == Phase::writing) self->on_writable();
-  });
+  watch();
 }
 
 void Connection::on_writable() {
+  if (phase_ == Phase::streaming) {
+    write_streamed();
+  } else {
+    write_outgoing();
+  }
+}
+
+void Connection::write_outgoing() {
   error_code error;
   Outgoing& outgoing = *outgoing_;
   const auto left = std::string_view(outgoing.bytes).substr(outgoing.sent);
   outgoing.sent += wire_.write_some(left, {}, error);
   if (error && !would_block(error)) return close();
-  if (outgoing.sent < outgoing.bytes.size()) return arm_write();
+  if (outgoing.sent < outgoing.bytes.size()) return;
   outgoing_.reset();
   answer_written();
 }
@@ -424,7 +440,7 @@ void Connection::answer_written() {
   enter(Phase::idle, shared_.limits.idle_time_max);
   if (processing_) return;
   if (!pending_.empty()) queue_pending();
-  arm_read();
+  watch();
 }
 
 // Pipelined requests wait for a turn of their own: this may run inside another request's handler.
@@ -446,7 +462,7 @@ void Connection::drain() {
   if (error || input_ended_) return close();
   pending_ = std::string();
   enter(Phase::draining, shared_.limits.drain_time_max);
-  arm_read();
+  watch();
 }
 
 // ---- end
@@ -466,10 +482,8 @@ void Connection::sweep(SteadyTime now) {
   if (phase_ == Phase::head || phase_ == Phase::body) {
     return refuse({408, "REQUEST_TOO_SLOW", "The request did not arrive in time."});
   }
-  if (phase_ == Phase::writing ||
-      phase_ == Phase::streaming) {  // reset, so that the kernel does not keep the unread answer
-    error_code ignored;
-    wire_.socket().set_option(asio::socket_base::linger(true, 0), ignored);
+  if (phase_ == Phase::writing || phase_ == Phase::streaming) {
+    wire_.reset_on_close();
   }
   close();
 }
@@ -485,6 +499,7 @@ void Connection::abandon() {
   if (phase_ == Phase::closed) return;
   const std::shared_ptr<Connection> self = shared_from_this();
   phase_ = Phase::closed;
+  shared_.ready_set.forget(*this);
   wire_.close();
   leave();
   if (exchange_ != nullptr) exchange_->abandon();

@@ -39,9 +39,13 @@ class Connection;
 struct Shared {
   Shared(boost::asio::io_context& io_context, Limits the_limits,
          std::function<void(std::shared_ptr<Exchange>)> the_handler)
-      : io(io_context), limits(std::move(the_limits)), handler(std::move(the_handler)) {}
+      : io(io_context),
+        ready_set(io_context),
+        limits(std::move(the_limits)),
+        handler(std::move(the_handler)) {}
 
   boost::asio::io_context& io;
+  ReadySet ready_set;
   Limits limits;
   std::function<void(std::shared_ptr<Exchange>)> handler;
   std::vector<std::shared_ptr<Connection>> connections;  // each knows its place
@@ -56,12 +60,14 @@ struct Shared {
 
 class ConnectionExchange;
 
-class Connection : public std::enable_shared_from_this<Connection> {
+class Connection final : public std::enable_shared_from_this<Connection>, ReadySet::Member {
  public:
-  Connection(Socket socket, std::string peer, Shared& shared);
+  // Takes the socket over.
+  Connection(int socket, std::string peer, Shared& shared);
 
-  // Enters the list of `shared` and waits for the handshake or the first request.
-  void start();
+  // Enters the list of `shared` and waits for the handshake or the first request. False, and
+  // closed, if the system has no room to wait for it.
+  bool start();
 
   std::uint64_t number() const { return number_; }
 
@@ -110,7 +116,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool receiving() const { return phase_ <= Phase::body && phase_ != Phase::handshake; }
   void enter(Phase phase, std::chrono::milliseconds time_max);
 
-  void arm_read();
+  bool reads() const;
+  bool writes() const { return outgoing_ != nullptr || streamed_ != nullptr; }
+  void watch();
+  void on_ready(Readiness ready) override;
   void on_readable();
   bool shake_hands();
   bool read_some();
@@ -122,7 +131,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::size_t take_head(std::string_view input);
   std::size_t take_body(std::string_view input);
   void process_pending();
-  void begin_body(Head head);
+  void begin_body(Head head, std::size_t come);  // of the body already
   void send_continue();
   void dispatch();
 
@@ -130,8 +139,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool begin_stream(const Response& response);
   void write_streamed();
   void keep_unsent(std::size_t sent, std::string body);
-  void arm_write();
   void on_writable();
+  void write_outgoing();
   void answer_written();
   void queue_pending();
   void drain();
@@ -145,16 +154,16 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::size_t place_ = 0;  // in shared_.connections
 
   Phase phase_ = Phase::idle;
-  bool reading_ = false;     // a read wait is under way
-  bool processing_ = false;  // process() is on the stack
-  bool queued_ = false;      // process_pending() has a turn of the loop to come
+  Readiness awaited_ = not_ready;  // by the socket, in the ready set
+  bool processing_ = false;        // process() is on the stack
+  bool queued_ = false;            // process_pending() has a turn of the loop to come
   bool input_ended_ = false;
   bool keep_alive_ = false;
   bool head_only_ = false;  // the request is HEAD
   SteadyTime deadline_;     // of the phase; none while serving
 
   std::string pending_;                           // received, not used yet
-  std::unique_ptr<HeadReader> head_reader_;       // while in head
+  std::unique_ptr<HeadReader> head_reader_;       // of a head that has come in part
   std::shared_ptr<ConnectionExchange> incoming_;  // while in body
   std::uint64_t body_size_ = 0;
   std::size_t drained_size_ = 0;

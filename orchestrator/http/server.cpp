@@ -22,6 +22,7 @@ using boost::system::error_code;
 namespace {
 
 using Acceptor = asio::basic_socket_acceptor<tcp, asio::io_context::executor_type>;
+using Socket = asio::basic_stream_socket<tcp, asio::io_context::executor_type>;
 
 constexpr auto accept_pause = std::chrono::milliseconds(50);
 // Connections past the limit that are still being told so; beyond them they are closed unheard.
@@ -115,6 +116,7 @@ class Server::Impl : public std::enable_shared_from_this<Impl> {
   }
 
   void accept();
+  void watch();
   void stop_accepting();
   void close_idle();
   void abandon_all();
@@ -149,6 +151,15 @@ void Server::Impl::accept() {
   });
 }
 
+// Tells the connections what has come for them.
+void Server::Impl::watch() {
+  shared_.ready_set.async_wait([self = shared_from_this()](const error_code& error) {
+    if (error) return;
+    self->shared_.ready_set.call_ready();
+    self->watch();
+  });
+}
+
 // A connection that was reset while it waited is none of our trouble. Anything else, above all no
 // file descriptor left, would come back at once, again and again: pause.
 void Server::Impl::on_accept(const error_code& error, Socket socket) {
@@ -170,14 +181,14 @@ void Server::Impl::pause_accepting() {
 void Server::Impl::admit(Socket socket) {
   error_code error;
   const tcp::endpoint peer = socket.remote_endpoint(error);
-  if (!error) socket.non_blocking(true, error);
   if (error) return;  // already gone
   const std::size_t count = shared_.connections.size();
   const std::size_t told = shared_.tls ? 0 : refused_connections_max;  // to a handshake each
   if (count >= shared_.limits.connections_max + told) return;
-  const auto connection =
-      std::make_shared<Connection>(std::move(socket), endpoint_text(peer), shared_);
-  connection->start();
+  const int descriptor = socket.release(error);
+  if (error) return;
+  const auto connection = std::make_shared<Connection>(descriptor, endpoint_text(peer), shared_);
+  if (!connection->start()) return;
   schedule_sweep();
   if (count < shared_.limits.connections_max) return;
   connection->refuse({503, "CONNECTIONS_TOO_MANY",
@@ -220,12 +231,14 @@ void Server::Impl::close_idle() {
 
 void Server::Impl::abandon_all() {
   while (!shared_.connections.empty()) shared_.connections.back()->abandon();
+  shared_.ready_set.close();
   sweep_timer_.cancel();
 }
 
 Server::Server(asio::io_context& io, const Options& options, Handler handler)
     : impl_(std::make_shared<Impl>(io, options, std::move(handler))) {
   impl_->accept();
+  impl_->watch();
 }
 
 Server::~Server() {

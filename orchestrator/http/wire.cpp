@@ -5,15 +5,17 @@
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <boost/asio/buffer.hpp>
 #include <boost/asio/error.hpp>
 #include <cerrno>
 #include <cstdint>
 #include <new>
+#include <utility>
 
 #include "orchestrator/http/tls.h"
 
@@ -68,6 +70,25 @@ BIO_METHOD* socket_method() {
   return method;
 }
 
+// ---- The socket itself.
+
+// What a call on the socket returned: a size, or -1 and errno.
+std::size_t size_of(ssize_t result, error_code& error) {
+  error = result < 0 ? error_code(errno, boost::system::system_category()) : error_code();
+  return result < 0 ? 0 : static_cast<std::size_t>(result);
+}
+
+std::size_t receive(int socket, std::span<char> room, int flags, error_code& error) {
+  const std::size_t size =
+      size_of(::recv(socket, room.data(), room.size(), flags | MSG_DONTWAIT), error);
+  if (size == 0 && !error) error = asio::error::eof;
+  return size;
+}
+
+iovec piece_of(std::string_view bytes) {
+  return {const_cast<char*>(bytes.data()), bytes.size()};  // which is only read
+}
+
 std::string why_it_failed(const SSL* tls, const error_code& error) {
   const long verified = SSL_get_verify_result(tls);
   if (verified != X509_V_OK) return X509_verify_cert_error_string(verified);
@@ -81,7 +102,7 @@ void Wire::Free::operator()(ssl_st* tls) const { SSL_free(tls); }
 
 char Wire::peek(error_code& error) {
   char first = 0;
-  socket_.receive(asio::buffer(&first, 1), asio::socket_base::message_peek, error);
+  receive(socket_, {&first, 1}, MSG_PEEK, error);
   return first;
 }
 
@@ -92,7 +113,7 @@ void Wire::begin_tls(const TlsContext& context) {
     BIO_free(bio);
     throw std::bad_alloc();
   }
-  BIO_set_data(bio, std::bit_cast<void*>(static_cast<std::intptr_t>(socket_.native_handle())));
+  BIO_set_data(bio, std::bit_cast<void*>(static_cast<std::intptr_t>(socket_)));
   BIO_set_init(bio, 1);
   SSL_set_bio(tls_.get(), bio, bio);
   SSL_set_accept_state(tls_.get());
@@ -123,7 +144,7 @@ error_code Wire::error_of(int result) {
 }
 
 std::size_t Wire::read_some(std::span<char> room, error_code& error) {
-  if (!is_tls()) return socket_.read_some(asio::buffer(room.data(), room.size()), error);
+  if (!is_tls()) return receive(socket_, room, 0, error);
   ERR_clear_error();
   errno = 0;
   std::size_t size = 0;
@@ -135,9 +156,13 @@ std::size_t Wire::read_some(std::span<char> room, error_code& error) {
 
 std::size_t Wire::write_some(std::string_view head, std::string_view body, error_code& error) {
   if (!is_tls()) {
-    if (body.empty()) return socket_.write_some(asio::buffer(head), error);
-    const std::array<asio::const_buffer, 2> buffers = {asio::buffer(head), asio::buffer(body)};
-    return socket_.write_some(buffers, error);
+    constexpr int flags = MSG_NOSIGNAL | MSG_DONTWAIT;
+    if (body.empty()) return size_of(::send(socket_, head.data(), head.size(), flags), error);
+    std::array<iovec, 2> pieces = {piece_of(head), piece_of(body)};
+    msghdr message{};
+    message.msg_iov = pieces.data();
+    message.msg_iovlen = pieces.size();
+    return size_of(::sendmsg(socket_, &message, flags), error);
   }
   std::size_t sent = 0;
   if (head.size() < record_bytes_max && !body.empty()) {  // one record for what fits into one
@@ -182,18 +207,22 @@ void Wire::say_goodbye() {
 
 void Wire::end_sending(error_code& error) {
   say_goodbye();
-  socket_.shutdown(Socket::shutdown_send, error);
+  size_of(::shutdown(socket_, SHUT_WR), error);
 }
 
 std::size_t Wire::discard_some(std::span<char> room, error_code& error) {
-  return socket_.read_some(asio::buffer(room.data(), room.size()), error);
+  return receive(socket_, room, 0, error);
+}
+
+void Wire::reset_on_close() {
+  const linger at_once{1, 0};
+  ::setsockopt(socket_, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
 }
 
 void Wire::close() {
   say_goodbye();
   tls_.reset();
-  error_code ignored;
-  socket_.close(ignored);
+  if (socket_ >= 0) ::close(std::exchange(socket_, -1));
 }
 
 }  // namespace permit::http

@@ -2,29 +2,32 @@
 // Never waits. Private to the server. Belongs to the server's thread.
 #pragma once
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
+#include <boost/system/error_code.hpp>
 #include <cstddef>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 
+#include "orchestrator/http/ready_set.h"
+
 struct ssl_st;
 
 namespace permit::http {
 
 class TlsContext;
-using Socket =
-    boost::asio::basic_stream_socket<boost::asio::ip::tcp, boost::asio::io_context::executor_type>;
 
 class Wire {
  public:
   using Error = boost::system::error_code;
 
-  explicit Wire(Socket socket) : socket_(std::move(socket)) {}
+  // Takes the socket over.
+  explicit Wire(int socket) : socket_(socket) {}
+  ~Wire() { close(); }
+  Wire(const Wire&) = delete;
+  Wire& operator=(const Wire&) = delete;
 
-  Socket& socket() { return socket_; }
+  int socket() const { return socket_; }
   bool is_tls() const { return tls_ != nullptr; }
 
   // The first byte that has come, which stays to be read.
@@ -40,14 +43,15 @@ class Wire {
   // reads_when() or writability. What a write that would block was given is to be given again.
   std::size_t read_some(std::span<char> room, Error& error);
   std::size_t write_some(std::string_view head, std::string_view body, Error& error);
-  Socket::wait_type reads_when() const {
-    return read_wants_write_ ? Socket::wait_write : Socket::wait_read;
-  }
+  Readiness reads_when() const { return read_wants_write_ ? writable : readable; }
 
   // Ends our side. What still comes is to be discarded with discard_some().
   void end_sending(Error& error);
   std::size_t discard_some(std::span<char> room, Error& error);
 
+  // Closing will reset the connection, so that the kernel does not keep what the peer does not
+  // read.
+  void reset_on_close();
   void close();
 
  private:
@@ -58,7 +62,7 @@ class Wire {
   std::size_t write_tls(std::string_view bytes, Error& error);
   void say_goodbye();
 
-  Socket socket_;
+  int socket_;  // -1: closed
   std::unique_ptr<ssl_st, Free> tls_;
   std::string failure_;            // why the handshake failed
   bool established_ = false;       // the handshake is over, and nothing has failed since

@@ -461,6 +461,18 @@ TEST_CASE("bytes behind a parked poll neither fill memory nor are lost") {
   sender.join();
 }
 
+TEST_CASE("a client that has gone is noticed although nothing more is read of it") {
+  Limits limits = quick_limits();
+  limits.pipelined_bytes_max = 100;
+  TestServer server(std::move(limits));
+  RawClient client(server.port());
+  client.send(get("/park") + std::string(10'000, 'x'));
+  CHECK(eventually([&] { return server.parked() == 1; }));
+  client.reset();
+  CHECK(eventually([&] { return server.gone() == 1; }));
+  CHECK(server.connections() == 0);
+}
+
 TEST_CASE("a client that closes its sending side still gets the answers it is owed") {
   TestServer server;
   RawClient client(server.port());
