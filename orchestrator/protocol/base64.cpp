@@ -63,25 +63,23 @@ bool mixes_alphabets(std::string_view text) {
 
 }  // namespace
 
-void append_base64(std::string_view bytes, std::string& out) {
-  const std::size_t start = out.size();
-  out.resize(start + (bytes.size() + 2) / 3 * 4);
-  char* to = out.data() + start;
+char* put_base64(std::string_view bytes, char* to) {
   std::size_t i = 0;
   for (; i + 3 <= bytes.size(); i += 3) {
     to = put_digits(to,
                     byte_at(bytes, i) << 16 | byte_at(bytes, i + 1) << 8 | byte_at(bytes, i + 2));
   }
   const std::size_t rest = bytes.size() - i;
-  if (rest == 0) return;
+  if (rest == 0) return to;
   to = put_digits(to, byte_at(bytes, i) << 16 | (rest == 2 ? byte_at(bytes, i + 1) << 8 : 0));
   to[-1] = '=';
   if (rest == 1) to[-2] = '=';
+  return to;
 }
 
 std::string to_base64(std::string_view bytes) {
-  std::string out;
-  append_base64(bytes, out);
+  std::string out(base64_size(bytes.size()), '\0');
+  put_base64(bytes, out.data());
   return out;
 }
 

@@ -103,10 +103,10 @@ T read_json(std::string_view text, Unknown unknown) {
 
 template <class T>
 void write_json(const T& value, std::string& out, PayloadForm form) {
-  constexpr std::size_t usual_size = 512;  // which saves most texts from growing step by step
-  out.reserve(out.size() + usual_size);
-  JsonWriter writer{out, form};
+  TextBuffer text;
+  JsonWriter writer{text, form};
   write_value(writer, value);
+  out += text.view();
 }
 
 }  // namespace permit

@@ -32,20 +32,20 @@ void read_integer(JsonReader& reader, Integer& value, std::string_view expected)
 }
 
 template <class Number>
-void append_number(Number number, std::string& out) {
-  char text[32];
-  const char* const end = std::to_chars(text, text + sizeof text, number).ptr;
-  out.append(text, static_cast<std::size_t>(end - text));
+void append_number(Number number, TextBuffer& out) {
+  constexpr std::size_t size_max = 32;
+  char* const to = out.room(size_max);
+  out.wrote_to(std::to_chars(to, to + size_max, number).ptr);
 }
 
 // A short text that needs no escapes. `put` writes 32 bytes at most and returns their end.
 template <class Put>
 void append_quoted(JsonWriter& writer, Put put) {
-  char text[34];
-  text[0] = '"';
-  char* end = put(text + 1);
+  char* const to = writer.out.room(34);
+  *to = '"';
+  char* end = put(to + 1);
   *end++ = '"';
-  writer.out.append(text, static_cast<std::size_t>(end - text));
+  writer.out.wrote_to(end);
 }
 
 // Text that a JSON parser would take as a value which says nothing.
@@ -193,7 +193,8 @@ void write_value(JsonWriter& writer, Duration value) {
 
 void write_value(JsonWriter& writer, const Bytes& value) {
   writer.out += '"';
-  append_base64(value.value, writer.out);
+  char* const to = writer.out.room(base64_size(value.value.size()));
+  writer.out.wrote_to(put_base64(value.value, to));
   writer.out += '"';
 }
 
@@ -246,7 +247,7 @@ void write_struct_member(JsonWriter& writer, std::string_view key, StructCodec c
   writer.begin_member(key);
   const std::size_t start = writer.out.size();
   write_struct(writer, codec, object);
-  if (writer.out.size() == start + 2) writer.out.resize(before);
+  if (writer.out.size() == start + 2) writer.out.cut_to(before);
 }
 
 bool is_name(std::string_view key, std::string_view name) {

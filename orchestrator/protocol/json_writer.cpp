@@ -13,7 +13,8 @@ bool is_line_separator(const char* at) {
   return at[0] == '\xE2' && at[1] == '\x80' && (at[2] == '\xA8' || at[2] == '\xA9');
 }
 
-void append_escape(char c, std::string& out) {
+template <class Text>
+void append_escape(char c, Text& out) {
   constexpr std::string_view hex = "0123456789abcdef";
   switch (c) {
     case '"':
@@ -43,9 +44,8 @@ void append_escape(char c, std::string& out) {
   out += hex[byte & 15];
 }
 
-}  // namespace
-
-void append_json_string(std::string_view text, std::string& out) {
+template <class Text>
+void append_string(std::string_view text, Text& out) {
   const char* at = text.data();
   const char* const end = at + text.size();
   const char* copied = at;  // up to here
@@ -74,5 +74,10 @@ void append_json_string(std::string_view text, std::string& out) {
   copy_to(end);
   out += '"';
 }
+
+}  // namespace
+
+void append_json_string(std::string_view text, std::string& out) { append_string(text, out); }
+void append_json_string(std::string_view text, TextBuffer& out) { append_string(text, out); }
 
 }  // namespace permit

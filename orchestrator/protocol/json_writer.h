@@ -7,14 +7,16 @@
 #include <string_view>
 
 #include "orchestrator/protocol/json.h"
+#include "orchestrator/protocol/text_buffer.h"
 
 namespace permit {
 
 // In quotes. Escapes what JSON demands, and U+2028 and U+2029 for the sake of JavaScript.
 void append_json_string(std::string_view text, std::string& out);
+void append_json_string(std::string_view text, TextBuffer& out);
 
 struct JsonWriter {
-  std::string& out;
+  TextBuffer& out;
   PayloadForm form;
 
   // Begins a member; `key` is `,"name":`, and the comma is dropped behind a '{'.

@@ -2,12 +2,12 @@
 
 #include <sqlite3.h>
 
-#include <array>
 #include <boost/describe/members.hpp>
 #include <boost/mp11.hpp>
 #include <optional>
 #include <type_traits>
 
+#include "orchestrator/protocol/text_buffer.h"
 #include "orchestrator/store/errors.h"
 
 namespace permit::store {
@@ -31,25 +31,25 @@ using Members = describe::describe_members<T, describe::mod_any_access>;
 
 // --- Writing. Integers are signed LEB128 by zigzag, texts have their length in front ---
 
-void put(std::string& out, std::int64_t number) {
+void put(TextBuffer& out, std::int64_t number) {
   auto bits =
       (static_cast<std::uint64_t>(number) << 1U) ^ static_cast<std::uint64_t>(number >> 63U);
-  std::array<char, 10> bytes;
-  std::size_t size = 0;
-  for (; bits >= 0x80; bits >>= 7U) bytes[size++] = static_cast<char>(bits | 0x80U);
-  bytes[size++] = static_cast<char>(bits);
-  out.append(bytes.data(), size);
+  constexpr std::size_t bytes_max = 10;
+  char* to = out.room(bytes_max);
+  for (; bits >= 0x80; bits >>= 7U) *to++ = static_cast<char>(bits | 0x80U);
+  *to++ = static_cast<char>(bits);
+  out.wrote_to(to);
 }
 
-void put(std::string& out, const std::string& text) {
+void put(TextBuffer& out, const std::string& text) {
   put(out, static_cast<std::int64_t>(text.size()));
   out += text;
 }
 
-void put(std::string& out, Time time) { put(out, time.time_since_epoch().count()); }
+void put(TextBuffer& out, Time time) { put(out, time.time_since_epoch().count()); }
 
 template <class T>
-void put(std::string& out, const T& value) {
+void put(TextBuffer& out, const T& value) {
   if constexpr (std::is_enum_v<T>) {
     put(out, static_cast<std::int64_t>(value));
   } else if constexpr (is_optional<T>) {
@@ -113,16 +113,20 @@ void get(std::string_view& in, T& value) {
 
 template <class Change>
 void append_change(std::string& record, const Change& change) {
-  record += static_cast<char>(mp11::mp_find<RowChange, Change>::value);
-  put(record, change);
+  TextBuffer out;
+  out += static_cast<char>(mp11::mp_find<RowChange, Change>::value);
+  put(out, change);
+  record += out.view();
 }
 
 void append_history_change(std::string& record, RunNumber run, std::int64_t first_event_id,
                            std::string_view events) {
-  record += static_cast<char>(mp11::mp_find<RowChange, AppendHistory>::value);
-  put(record, run);
-  put(record, first_event_id);
-  put(record, static_cast<std::int64_t>(events.size()));
+  TextBuffer out;
+  out += static_cast<char>(mp11::mp_find<RowChange, AppendHistory>::value);
+  put(out, run);
+  put(out, first_event_id);
+  put(out, static_cast<std::int64_t>(events.size()));
+  record += out.view();
   record += events;
 }
 
