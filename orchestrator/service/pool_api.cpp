@@ -316,8 +316,9 @@ std::int64_t Service::acquire(AcquireRequest request, Done<AcquireResponse> done
     const Duration wait = std::clamp(request.wait.value_or(options_.poll_wait_max), Duration(0),
                                      options_.poll_wait_max);
     Change change(parts_, now_);
-    const std::int64_t ticket_id = pools_.acquire(change, request).id;
-    const bool granted = !pools_.ticket(request.pool, request.request_id)->granted.empty();
+    const Waiter& ticket = pools_.acquire(change, request);
+    const std::int64_t ticket_id = ticket.id;
+    const bool granted = !ticket.granted.empty();
     if (!granted && wait.count() == 0) {
       // Not willing to wait: as if never asked.
       pools_.remove_waiter(change, ticket_id);
@@ -327,7 +328,7 @@ std::int64_t Service::acquire(AcquireRequest request, Done<AcquireResponse> done
     }
     finish(change);
     if (granted) {
-      reply(done, acquire_response(*pools_.ticket(request.pool, request.request_id), request.pool));
+      reply(done, acquire_response(ticket, request.pool));
       return;
     }
     pools_.caller_waits(ticket_id);

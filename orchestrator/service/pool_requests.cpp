@@ -29,11 +29,15 @@ Error Pools::unknown(const PoolName& name) {
 
 Waiter* Pools::ticket(const PoolName& name, const std::string& request_id) {
   load();
-  const auto found = tickets_.find({name, request_id});
-  if (found == tickets_.end()) return nullptr;
-  const auto holding = holding_.find(found->second);
-  if (holding != holding_.end()) return &holding->second;
-  return pools_.at(name).line.find(found->second);
+  const auto pool = pools_.find(name);
+  if (pool == pools_.end()) return nullptr;
+  const auto id = pool->second.tickets.find(request_id);
+  return id == pool->second.tickets.end() ? nullptr : ticket(pool->second, id->second);
+}
+
+Waiter* Pools::ticket(Pool& pool, std::int64_t id) {
+  const auto holding = holding_.find(id);
+  return holding != holding_.end() ? &holding->second : pool.line.find(id);
 }
 
 const Waiter* Pools::ticket_of(RunNumber permit) const {
@@ -98,10 +102,10 @@ Waiter& Pools::acquire(Change& change, const AcquireRequest& request) {
   require_space(store_);
   waiter.id = change.next_arrival();
   const std::int64_t id = waiter.id;
-  tickets_[{pool.name, waiter.request_id}] = id;
+  pool.tickets[waiter.request_id] = id;
   pool_of_waiter_[id] = pool.name;
   join(change, pool, std::move(waiter));
-  Waiter& made = *ticket(request.pool, request.request_id);
+  Waiter& made = *ticket(pool, id);
   if (made.granted.empty()) {  // a grant has written its ticket
     save(change, pool, made);
     note_conflict(pool.name);

@@ -53,7 +53,7 @@ void Pools::load() {
     Pool& pool = pools_[row.pool];
     pool.name = row.pool;
     pool_of_waiter_[waiter.id] = row.pool;
-    if (!waiter.request_id.empty()) tickets_[{row.pool, waiter.request_id}] = waiter.id;
+    if (!waiter.request_id.empty()) pool.tickets[waiter.request_id] = waiter.id;
     if (!waiter.timer_id.empty()) {
       pool.sleepers[waiter.id] = as_sleeper(waiter);
     } else if (!waiter.granted.empty()) {
@@ -77,7 +77,6 @@ void Pools::forget() {
   loaded_ = false;
   pools_.clear();
   holding_.clear();
-  tickets_.clear();
   ticket_of_permit_.clear();
   pool_of_waiter_.clear();
   due_.clear();
@@ -423,7 +422,7 @@ const core::RunState& Pools::grant_slot(Change& change, Pool& pool, const Waiter
 }
 
 void Pools::ended(Change& change, const core::RunState& permit) {
-  const PermitGrant grant = *permit.started.permit;
+  const PermitGrant& grant = *permit.started.permit;
   Pool& pool = this->pool(grant.pool);
   const auto held = pool.holders.find(grant.slot);
   ENSURE(held != pool.holders.end() && held->second == permit.number);
@@ -441,7 +440,7 @@ void Pools::ended(Change& change, const core::RunState& permit) {
     ticket_of_permit_.erase(ticket);
     if (holder.granted.empty()) {
       const std::int64_t id = holder.id;
-      tickets_.erase({grant.pool, holder.request_id});
+      pool.tickets.erase(holder.request_id);
       holding_.erase(id);
       erase_row(change, id);
     } else {
@@ -456,7 +455,7 @@ void Pools::ended(Change& change, const core::RunState& permit) {
 void Pools::drop(Change& change, Pool& pool, std::int64_t id) {
   const Waiter* waiter = pool.line.find(id);
   ENSURE(waiter != nullptr);
-  if (!waiter->request_id.empty()) tickets_.erase({pool.name, waiter->request_id});
+  if (!waiter->request_id.empty()) pool.tickets.erase(waiter->request_id);
   pool.line.erase(id);
   erase_row(change, id);
 }

@@ -72,9 +72,10 @@ class Pools {
     std::map<SlotName, std::size_t> places;  // in settings.slots
     FreeSlots free;
     WaitingLine line;
-    std::map<std::int64_t, Sleeper> sleepers;  // by row id
-    std::map<RunNumber, Time> woken;           // outstanding wakes and when they lapse
-    bool woken_known = false;                  // not yet: the next batch looks whom to wake
+    std::map<std::string, std::int64_t> tickets;  // by request id; in line, or granted
+    std::map<std::int64_t, Sleeper> sleepers;     // by row id
+    std::map<RunNumber, Time> woken;              // outstanding wakes and when they lapse
+    bool woken_known = false;                     // not yet: the next batch looks whom to wake
   };
 
   Pools(store::Store& store, std::uint64_t seed);
@@ -157,6 +158,7 @@ class Pools {
   Pool& pool(const PoolName& name);
   Pool& create(Change& change, const PoolName& name, const std::vector<SlotName>& slots);
   Pool* line_of(std::int64_t waiter);
+  Waiter* ticket(Pool& pool, std::int64_t id);
   const Sleeper* find_sleeper(std::int64_t id) const;
   static Sleeper as_sleeper(const Waiter& row);
   Time expiry_of(const Waiter& waiter) const;
@@ -203,7 +205,6 @@ class Pools {
   bool dirty_ = false;
   std::map<PoolName, Pool> pools_;
   std::map<std::int64_t, Waiter> holding_;  // tickets that have been granted
-  std::map<std::pair<PoolName, std::string>, std::int64_t> tickets_;
   std::map<RunNumber, std::int64_t> ticket_of_permit_;
   std::map<std::int64_t, PoolName> pool_of_waiter_;
   std::set<std::pair<Time, PoolName>> due_;

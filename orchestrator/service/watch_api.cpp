@@ -67,8 +67,10 @@ void Service::collect_news(const Change& change) {
     news_.late_releases.push_back(number);
   }
   meter_.collect(change, news_.tally);
-  for (const auto& [pool, what] : pools_.take_news()) {
-    PoolNews& news = news_.pools[pool];
+  std::map<PoolName, PoolNews> of_pools = pools_.take_news();
+  news_.pools.merge(of_pools);
+  for (const auto& [pool, what] : of_pools) {  // those that have news in this batch already
+    PoolNews& news = news_.pools.at(pool);
     news.settings = news.settings || what.settings;
     news.line = news.line || what.line;
     news.acts.insert(news.acts.end(), what.acts.begin(), what.acts.end());
