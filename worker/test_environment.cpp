@@ -121,8 +121,9 @@ class TestEnvironment::InProcess : public Transport {
     if (rpc == "UndrainPool") return drain(request, service::Pools::Drain::off);
     if (rpc == "ListPermits") {
       const auto read = read_json<ListPermitsRequest>(request);
-      return wait<ListPermitsResponse>(
-          [&](auto done) { environment_.server_->reads().list_permits(read, std::move(done)); });
+      return wait<std::string>([&](auto done) {
+        environment_.server_->reads().list_permits(read, PayloadForm::long_form, std::move(done));
+      });
     }
     throw not_offered(rpc);
   }
@@ -150,14 +151,18 @@ class TestEnvironment::InProcess : public Transport {
     });
   }
 
-  // Asks, works until there is an answer, and gives it as JSON.
+  // Asks, works until there is an answer, and gives it as JSON; a text is that already.
   template <class Response, class Ask>
   std::string wait(const Ask& ask) {
     const auto answer = std::make_shared<std::optional<service::Result<Response>>>();
     ask([answer](service::Result<Response> result) { *answer = std::move(result); });
     environment_.wait_for([&] { return answer->has_value(); });
     if (const auto* error = std::get_if<Error>(&**answer)) throw *error;
-    return to_json(std::get<Response>(**answer));
+    if constexpr (std::is_same_v<Response, std::string>) {
+      return std::get<std::string>(**answer);
+    } else {
+      return to_json(std::get<Response>(**answer));
+    }
   }
 
   TestEnvironment& environment_;

@@ -76,6 +76,21 @@ struct Routes::Call {
       exchange->reply(std::move(response));
     };
   }
+
+  // The same for a struct that has been written already.
+  template <class Response>
+  service::Done<std::string> done_written() const {
+    ENSURE(route->doc.has_answer<Response>());
+    return [exchange = exchange](service::Result<std::string>&& result) {
+      if (const auto* error = std::get_if<Error>(&result)) {
+        reply_error(*exchange, *error);
+        return;
+      }
+      http::Response response;
+      response.body = std::move(std::get<std::string>(result));
+      exchange->reply(std::move(response));
+    };
+  }
 };
 
 // An RPC: a POST of its request message, in the long form. Of Temporal's service, unless the name

@@ -242,7 +242,8 @@ void Routes::add_pool_rpcs() {
           .takes<ListPermitsRequest>()
           .answers<ListPermitsResponse>(),
       [this](Call& call) {
-        reads_.list_permits(call.body<ListPermitsRequest>(), call.done<ListPermitsResponse>());
+        reads_.list_permits(call.body<ListPermitsRequest>(), call.form,
+                            call.done_written<ListPermitsResponse>());
       });
 }
 

@@ -203,7 +203,7 @@ void Routes::add_list_routes() {
       [this](Call& call) {
         reads_.list_runs({call.variable("namespace"), call.integer("pageSize"), page_token(call),
                           call.parameter("query").value_or("")},
-                         call.done<ListWorkflowExecutionsResponse>());
+                         call.form, call.done_written<ListWorkflowExecutionsResponse>());
       });
   add("GET", N + "/workflow-count",
       Doc(Access::read, "How many runs there are")
@@ -211,7 +211,7 @@ void Routes::add_list_routes() {
           .answers<CountWorkflowExecutionsResponse>(),
       [this](Call& call) {
         reads_.count_runs({call.variable("namespace"), call.parameter("query").value_or("")},
-                          call.done<CountWorkflowExecutionsResponse>());
+                          call.done_written<CountWorkflowExecutionsResponse>());
       });
   add("GET", N + "/permits",
       Doc(Access::read, "The ledger of holds, newest first")
@@ -233,7 +233,8 @@ void Routes::add_list_routes() {
         if (const auto since = call.parameter("since")) request.since = time_parameter(*since);
         request.page_size = call.integer("pageSize");
         request.next_page_token = page_token(call);
-        reads_.list_permits(std::move(request), call.done<ListPermitsResponse>());
+        reads_.list_permits(std::move(request), call.form,
+                            call.done_written<ListPermitsResponse>());
       });
   add("POST", "/temporal.api.workflowservice.v1.WorkflowService/ListWorkflowExecutions",
       Doc(Access::read, "Runs, newest first")
@@ -241,8 +242,8 @@ void Routes::add_list_routes() {
           .answers<ListWorkflowExecutionsResponse>(),
       [this](Call& call) {
         call.form = PayloadForm::long_form;
-        reads_.list_runs(call.body<ListWorkflowExecutionsRequest>(),
-                         call.done<ListWorkflowExecutionsResponse>());
+        reads_.list_runs(call.body<ListWorkflowExecutionsRequest>(), call.form,
+                         call.done_written<ListWorkflowExecutionsResponse>());
       });
   add("POST", "/temporal.api.workflowservice.v1.WorkflowService/CountWorkflowExecutions",
       Doc(Access::read, "How many runs there are")
@@ -251,7 +252,7 @@ void Routes::add_list_routes() {
       [this](Call& call) {
         call.form = PayloadForm::long_form;
         reads_.count_runs(call.body<CountWorkflowExecutionsRequest>(),
-                          call.done<CountWorkflowExecutionsResponse>());
+                          call.done_written<CountWorkflowExecutionsResponse>());
       });
 }
 
@@ -270,7 +271,8 @@ void Routes::history(Call& call, GetWorkflowExecutionHistoryRequest request) {
   const bool waits = may_wait(request);
   const std::int64_t id = service_.history(
       std::move(request),
-      [this, done, form = call.form](service::Result<GetWorkflowExecutionHistoryResponse> result) {
+      [this, done, written = call.done_written<GetWorkflowExecutionHistoryResponse>(),
+       form = call.form](service::Result<GetWorkflowExecutionHistoryResponse> result) {
         auto* response = std::get_if<GetWorkflowExecutionHistoryResponse>(&result);
         if (response == nullptr || form != PayloadForm::shorthand) {
           done(std::move(result));
@@ -280,7 +282,12 @@ void Routes::history(Call& call, GetWorkflowExecutionHistoryRequest request) {
         } else {
           const auto page =
               std::make_shared<GetWorkflowExecutionHistoryResponse>(std::move(*response));
-          reads_.aside([page] { shorten(*page); }, [page, done] { done(std::move(*page)); });
+          const auto text = std::make_shared<std::string>();
+          const auto write = [page, text, form] {
+            shorten(*page);
+            *text = to_json(*page, form);
+          };
+          reads_.aside(write, [text, written] { written(std::move(*text)); });
         }
       });
   if (waits) call.exchange->park();

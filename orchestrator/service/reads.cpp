@@ -107,11 +107,10 @@ void Reads::aside(std::function<void()> work, std::function<void()> then) {
   });
 }
 
-template <class T>
-void Reads::submit(Done<T> done, std::function<T(store::Reader&)> read) {
+void Reads::submit(Done<std::string> done, std::function<std::string(store::Reader&)> read) {
   enqueue([this, done = std::move(done), read = std::move(read)](store::Reader& reader) {
     const auto began = std::chrono::steady_clock::now();
-    Result<T> result = Error(ErrorCode::internal, "INTERNAL", "Internal error");
+    Result<std::string> result = Error(ErrorCode::internal, "INTERNAL", "Internal error");
     std::string bug;
     std::optional<store::StoreFailed> failed;
     try {
@@ -141,27 +140,25 @@ void Reads::submit(Done<T> done, std::function<T(store::Reader&)> read) {
   });
 }
 
-void Reads::list_runs(ListWorkflowExecutionsRequest request,
-                      Done<ListWorkflowExecutionsResponse> done) {
+void Reads::list_runs(ListWorkflowExecutionsRequest request, PayloadForm form,
+                      Done<std::string> done) {
   check_namespace(request.namespace_);
-  submit<ListWorkflowExecutionsResponse>(
-      std::move(done), [request = std::move(request)](store::Reader& reader) {
-        return reader.list_runs(request.namespace_, store::parse_list_filter(request.query),
-                                request.page_size, request.next_page_token);
-      });
+  submit(std::move(done), [request = std::move(request), form](store::Reader& reader) {
+    return to_json(reader.list_runs(request.namespace_, store::parse_list_filter(request.query),
+                                    request.page_size, request.next_page_token),
+                   form);
+  });
 }
 
-void Reads::count_runs(CountWorkflowExecutionsRequest request,
-                       Done<CountWorkflowExecutionsResponse> done) {
+void Reads::count_runs(CountWorkflowExecutionsRequest request, Done<std::string> done) {
   check_namespace(request.namespace_);
-  submit<CountWorkflowExecutionsResponse>(
-      std::move(done), [request = std::move(request)](store::Reader& reader) {
-        return CountWorkflowExecutionsResponse{
-            reader.count_runs(request.namespace_, store::parse_list_filter(request.query))};
-      });
+  submit(std::move(done), [request = std::move(request)](store::Reader& reader) {
+    return to_json(CountWorkflowExecutionsResponse{
+        reader.count_runs(request.namespace_, store::parse_list_filter(request.query))});
+  });
 }
 
-void Reads::list_permits(ListPermitsRequest request, Done<ListPermitsResponse> done) {
+void Reads::list_permits(ListPermitsRequest request, PayloadForm form, Done<std::string> done) {
   check_namespace(request.namespace_);
   if (!request.pool.empty()) core::check_pool_name(request.pool);
   store::HoldQuery query;
@@ -172,9 +169,10 @@ void Reads::list_permits(ListPermitsRequest request, Done<ListPermitsResponse> d
   query.since = request.since;
   query.page_size = request.page_size;
   query.page_token = std::move(request.next_page_token);
-  submit<ListPermitsResponse>(std::move(done), [query](store::Reader& reader) {
+  submit(std::move(done), [query, form](store::Reader& reader) {
     store::HoldPage page = reader.list_holds(query);
-    return ListPermitsResponse{std::move(page.permits), std::move(page.next_page_token)};
+    return to_json(ListPermitsResponse{std::move(page.permits), std::move(page.next_page_token)},
+                   form);
   });
 }
 
