@@ -69,6 +69,11 @@ std::optional<std::int64_t> parse_waiting_id(const WorkflowId& id) {
   return number;
 }
 
+void check_namespace(std::string_view name) {
+  if (name == "default") return;
+  throw not_found("NAMESPACE_NOT_FOUND", "there is no such namespace; only \"default\" exists");
+}
+
 void check_workflow_id(const WorkflowId& id, const Limits& limits) {
   if (id.empty()) throw invalid_argument("WORKFLOW_ID_INVALID", "the workflow id is empty");
   if (id.value.size() > limits.workflow_id_bytes_max || !all_of_set(id.value, "._:/@+-")) {

@@ -23,6 +23,7 @@ WorkflowId permit_id(const PoolName& pool, const SlotName& slot);
 WorkflowId waiting_id(const PoolName& pool, std::int64_t initiated_event_id);
 std::optional<std::int64_t> parse_waiting_id(const WorkflowId& id);
 
+void check_namespace(std::string_view name);  // Error (not_found)
 void check_workflow_id(const WorkflowId& id, const Limits& limits);
 void check_pool_name(const PoolName& name);
 void check_slot_name(const SlotName& name);

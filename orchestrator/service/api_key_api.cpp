@@ -4,18 +4,9 @@
 
 namespace permit::service {
 
-namespace {
-
-void check_namespace(const std::string& namespace_) {
-  if (namespace_ == "default") return;
-  throw not_found("NAMESPACE_NOT_FOUND", "there is no such namespace; only \"default\" exists");
-}
-
-}  // namespace
-
 void Service::create_api_key(CreateApiKeyRequest request, Done<CreateApiKeyResponse> done) {
   submit(done, [this, request = std::move(request), done] {
-    check_namespace(request.namespace_);
+    core::check_namespace(request.namespace_);
     core::check_optional_name(request.identity, "identity", options_.limits);
     const ApiKeys::Made made = api_keys_.make(request, now_);
     write_api_keys([&](store::Store& store) {
@@ -29,14 +20,14 @@ void Service::create_api_key(CreateApiKeyRequest request, Done<CreateApiKeyRespo
 
 void Service::list_api_keys(ListApiKeysRequest request, Done<ListApiKeysResponse> done) {
   submit_read(done, [this, request = std::move(request), done] {
-    check_namespace(request.namespace_);
+    core::check_namespace(request.namespace_);
     reply(done, api_keys_.list(now_));
   });
 }
 
 void Service::revoke_api_key(RevokeApiKeyRequest request, Done<ApiKeyInfo> done) {
   submit(done, [this, request = std::move(request), done] {
-    check_namespace(request.namespace_);
+    core::check_namespace(request.namespace_);
     core::check_optional_name(request.identity, "identity", options_.limits);
     const store::ApiKeyRow row = api_keys_.revoked(request, now_);
     write_api_keys([&](store::Store& store) { store.put_api_key(row); });

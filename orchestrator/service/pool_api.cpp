@@ -15,11 +15,6 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
-void check_namespace(const std::string& namespace_) {
-  if (namespace_ == "default") return;
-  throw not_found("NAMESPACE_NOT_FOUND", "there is no such namespace; only \"default\" exists");
-}
-
 }  // namespace
 
 // --- Describing ---
@@ -136,7 +131,7 @@ PoolInfo Service::pool_info(Change& change, const Pools::Pool& pool) {
 
 void Service::list_pools(ListPoolsRequest request, Done<ListPoolsResponse> done) {
   submit_read(done, [this, request = std::move(request), done] {
-    check_namespace(request.namespace_);
+    core::check_namespace(request.namespace_);
     Change change(parts_, now_);
     ListPoolsResponse response;
     for (const auto& [name, pool] : pools_.all()) {
@@ -148,7 +143,7 @@ void Service::list_pools(ListPoolsRequest request, Done<ListPoolsResponse> done)
 
 void Service::describe_pool(PoolRequest request, Done<PoolInfo> done) {
   submit_read(done, [this, request = std::move(request), done] {
-    check_namespace(request.namespace_);
+    core::check_namespace(request.namespace_);
     const Pools::Pool* pool = pools_.find(request.pool);
     if (pool == nullptr) throw pools_.unknown(request.pool);
     Change change(parts_, now_);
@@ -158,7 +153,7 @@ void Service::describe_pool(PoolRequest request, Done<PoolInfo> done) {
 
 void Service::set_pool(SetPoolRequest request, Done<PoolInfo> done) {
   submit(done, [this, request = std::move(request), done] {
-    check_namespace(request.namespace_);
+    core::check_namespace(request.namespace_);
     Change change(parts_, now_);
     pools_.set(change, request);
     finish(change);
@@ -168,7 +163,7 @@ void Service::set_pool(SetPoolRequest request, Done<PoolInfo> done) {
 
 void Service::delete_pool(PoolRequest request, Done<EmptyResponse> done) {
   submit(done, [this, request = std::move(request), done] {
-    check_namespace(request.namespace_);
+    core::check_namespace(request.namespace_);
     Change change(parts_, now_);
     pools_.remove(change, request.pool);
     finish(change);
@@ -178,7 +173,7 @@ void Service::delete_pool(PoolRequest request, Done<EmptyResponse> done) {
 
 void Service::drain(DrainRequest request, Pools::Drain drain, Done<PoolInfo> done) {
   submit(done, [this, request = std::move(request), drain, done] {
-    check_namespace(request.namespace_);
+    core::check_namespace(request.namespace_);
     Change change(parts_, now_);
     pools_.drain(change, request, drain);
     finish(change);
@@ -188,7 +183,7 @@ void Service::drain(DrainRequest request, Pools::Drain drain, Done<PoolInfo> don
 
 void Service::list_waiters(PoolRequest request, Done<ListWaitersResponse> done) {
   submit_read(done, [this, request = std::move(request), done] {
-    check_namespace(request.namespace_);
+    core::check_namespace(request.namespace_);
     const Pools::Pool* pool = pools_.find(request.pool);
     if (pool == nullptr) throw pools_.unknown(request.pool);
     constexpr std::size_t waiters_max = 1'000;
@@ -232,7 +227,7 @@ std::string sentence_for(const std::string& reason, const WaiterInfo& waiter, st
 
 void Service::why(WaiterRequest request, Done<WhyResponse> done) {
   submit_read(done, [this, request = std::move(request), done] {
-    check_namespace(request.namespace_);
+    core::check_namespace(request.namespace_);
     const auto [pool, waiter] = pools_.waiter_or_sleeper(request.id.value);
     const Pools::Why why = pools_.why(*pool, waiter);
     Change change(parts_, now_);
@@ -255,7 +250,7 @@ void Service::why(WaiterRequest request, Done<WhyResponse> done) {
 
 void Service::remove_waiter(RemoveWaiterRequest request, Done<EmptyResponse> done) {
   submit(done, [this, request = std::move(request), done] {
-    check_namespace(request.namespace_);
+    core::check_namespace(request.namespace_);
     Change change(parts_, now_);
     pools_.remove_waiter(change, request);
     finish(change);
@@ -311,7 +306,7 @@ std::int64_t Service::acquire(AcquireRequest request, Done<AcquireResponse> done
   const std::int64_t id = ++last_wait_id_;
   submit(done, [this, id, request = std::move(request), done, on_wait = std::move(on_wait)] {
     if (gone_early_.contains(id)) return;  // nobody would know of the grant
-    check_namespace(request.namespace_);
+    core::check_namespace(request.namespace_);
     core::check_optional_name(request.holder, "holder", options_.limits);
     const Duration wait = std::clamp(request.wait.value_or(options_.poll_wait_max), Duration(0),
                                      options_.poll_wait_max);
@@ -462,7 +457,7 @@ Error lease_lost(const core::RunState& permit) {
 // The permit that this token holds, or else the one that it held. Throws Error LEASE_LOST for a
 // token that is of neither.
 core::RunState& Service::granted_to(Change& change, const HolderRequest& request) {
-  check_namespace(request.namespace_);
+  core::check_namespace(request.namespace_);
   const auto id = core::parse_permit_id(request.id);
   if (!id) throw invalid_argument("PERMIT_ID_INVALID", "the id must be permit:<pool>:<slot>");
   const auto is_meant = [&](const core::RunState& permit) {
@@ -524,7 +519,7 @@ void Service::release(HolderRequest request, Done<PermitInfo> done) {
 
 void Service::force_release(ForceReleaseRequest request, Done<PermitInfo> done) {
   submit(done, [this, request = std::move(request), done] {
-    check_namespace(request.namespace_);
+    core::check_namespace(request.namespace_);
     core::check_optional_name(request.identity, "identity", options_.limits);
     if (!core::parse_permit_id(request.id)) {
       throw invalid_argument("PERMIT_ID_INVALID", "the id must be permit:<pool>:<slot>");
@@ -568,7 +563,7 @@ void Service::describe_permit(PermitQuery request, Done<PermitInfo> done) {
 
 void Service::status(GetServerStatusRequest request, Done<ServerStatus> done) {
   submit_read(done, [this, request = std::move(request), done] {
-    if (!request.namespace_.empty()) check_namespace(request.namespace_);
+    if (!request.namespace_.empty()) core::check_namespace(request.namespace_);
     ServerStatus status;
     status.now = now_;
     status.fence_epoch = static_cast<std::int32_t>(store_.fence_epoch());
