@@ -90,7 +90,7 @@ class TestEnvironment::InProcess : public Transport {
     if (rpc == "RequestCancelWorkflowExecution") return pass(request, &Service::request_cancel);
     if (rpc == "TerminateWorkflowExecution") return pass(request, &Service::terminate);
     if (rpc == "DescribeWorkflowExecution") return pass(request, &Service::describe);
-    if (rpc == "GetWorkflowExecutionHistory") return pass(request, &Service::history);
+    if (rpc == "GetWorkflowExecutionHistory") return history(request);
     if (rpc == "QueryWorkflow") return pass(request, &Service::query);
     if (rpc == "RespondActivityTaskCompleted") return pass(request, &Service::complete_activity);
     if (rpc == "RespondActivityTaskFailed") return pass(request, &Service::fail_activity);
@@ -126,6 +126,19 @@ class TestEnvironment::InProcess : public Transport {
       });
     }
     throw not_offered(rpc);
+  }
+
+  std::string history(const std::string& request) {
+    auto read = read_json<GetWorkflowExecutionHistoryRequest>(request);
+    service::Service& service = environment_.server_->service();
+    return wait<std::string>([&](service::Done<std::string> done) {
+      service.history(
+          std::move(read), [&service, done](service::Result<service::HistoryPart> part) {
+            if (const auto* error = std::get_if<Error>(&part)) return done(*error);
+            done(history_json(service.history_table(), std::get<service::HistoryPart>(part),
+                              PayloadForm::long_form));
+          });
+    });
   }
 
   std::string drain(const std::string& request, service::Pools::Drain drain) {

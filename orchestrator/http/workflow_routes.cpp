@@ -7,8 +7,8 @@ namespace permit::http {
 
 namespace {
 
-// Of a history, in bytes: what takes longer to shorten than to hand to another thread.
-constexpr std::size_t shortened_at_once_max = 16'384;
+// Of a history, in bytes: what takes longer to write than to hand to another thread.
+constexpr std::int64_t written_at_once_max = 16'384;
 
 const std::string N = "/api/v1/namespaces/{namespace}";
 const std::string W = N + "/workflows/{workflow_id}";
@@ -256,38 +256,18 @@ void Routes::add_list_routes() {
       });
 }
 
-namespace {
-
-// A history's events are stored in the long form; people get the shorthand.
-void shorten(GetWorkflowExecutionHistoryResponse& response) {
-  std::string& text = response.history.events.text;
-  text = "[" + events_to_shorthand(std::string_view(text).substr(1, text.size() - 2)) + "]";
-}
-
-}  // namespace
-
 void Routes::history(Call& call, GetWorkflowExecutionHistoryRequest request) {
-  auto done = call.done<GetWorkflowExecutionHistoryResponse>();
   const bool waits = may_wait(request);
   const std::int64_t id = service_.history(
-      std::move(request),
-      [this, done, written = call.done_written<GetWorkflowExecutionHistoryResponse>(),
-       form = call.form](service::Result<GetWorkflowExecutionHistoryResponse> result) {
-        auto* response = std::get_if<GetWorkflowExecutionHistoryResponse>(&result);
-        if (response == nullptr || form != PayloadForm::shorthand) {
-          done(std::move(result));
-        } else if (response->history.events.text.size() <= shortened_at_once_max) {
-          shorten(*response);
-          done(std::move(result));
-        } else {
-          const auto page =
-              std::make_shared<GetWorkflowExecutionHistoryResponse>(std::move(*response));
-          const auto text = std::make_shared<std::string>();
-          const auto write = [page, text, form] {
-            shorten(*page);
-            *text = to_json(*page, form);
-          };
-          reads_.aside(write, [text, written] { written(std::move(*text)); });
+      std::move(request), [this, done = call.done_written<GetWorkflowExecutionHistoryResponse>(),
+                           form = call.form](service::Result<service::HistoryPart>&& result) {
+        auto* part = std::get_if<service::HistoryPart>(&result);
+        if (part == nullptr) return done(std::get<Error>(std::move(result)));
+        if (part->bytes > written_at_once_max) return reads_.history(std::move(*part), form, done);
+        try {
+          done(history_json(service_.history_table(), *part, form));
+        } catch (const Error& error) {
+          done(error);
         }
       });
   if (waits) call.exchange->park();
@@ -454,8 +434,14 @@ void Routes::add_rpcs() {
       &Service::request_cancel);
   rpc(Access::admin, "TerminateWorkflowExecution", "End a run at once", &Service::terminate);
   rpc(Access::read, "DescribeWorkflowExecution", "A run", &Service::describe);
-  waiting_rpc(Access::read, "GetWorkflowExecutionHistory", "The events of a run",
-              &Service::history);
+  add("POST", "/temporal.api.workflowservice.v1.WorkflowService/GetWorkflowExecutionHistory",
+      Doc(Access::read, "The events of a run")
+          .takes<GetWorkflowExecutionHistoryRequest>()
+          .answers<GetWorkflowExecutionHistoryResponse>(),
+      [this](Call& call) {
+        call.form = PayloadForm::long_form;
+        history(call, call.body<GetWorkflowExecutionHistoryRequest>());
+      });
   waiting_rpc(Access::read, "QueryWorkflow", "Ask the worker of a run something", &Service::query);
   rpc(Access::worker, "RespondQueryTaskCompleted", "The answer to a query",
       &Service::complete_query);

@@ -47,7 +47,8 @@ T read_json(std::string_view text, Unknown unknown = Unknown::refuse);
 // Events as the store keeps them (long form, comma-separated, no brackets): one after the other.
 void read_events(std::string_view events_json, const std::function<void(Event&&)>& take);
 
-// The same, written in shorthand.
-std::string events_to_shorthand(std::string_view events_json);
+// The same, written in shorthand; calls `after_each`, if there is one, after each event.
+std::string events_to_shorthand(std::string_view events_json,
+                                const std::function<void()>& after_each = nullptr);
 
 }  // namespace permit

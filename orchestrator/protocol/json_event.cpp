@@ -69,11 +69,13 @@ void read_events(std::string_view events_json, const std::function<void(Event&&)
   reader.finish();
 }
 
-std::string events_to_shorthand(std::string_view events_json) {
+std::string events_to_shorthand(std::string_view events_json,
+                                const std::function<void()>& after_each) {
   std::string out;
   read_events(events_json, [&](const Event& event) {
     if (!out.empty()) out += ',';
     write_json(event, out, PayloadForm::shorthand);
+    if (after_each) after_each();
   });
   return out;
 }

@@ -5,7 +5,6 @@
 #include "orchestrator/core/validate.h"
 #include "orchestrator/protocol/ensure.h"
 #include "orchestrator/protocol/json.h"
-#include "orchestrator/service/event_text.h"
 #include "orchestrator/service/full_disk.h"
 #include "orchestrator/service/service.h"
 #include "orchestrator/service/token_holds.h"
@@ -14,18 +13,6 @@
 namespace permit::service {
 
 namespace {
-
-void check_namespace(const std::string& namespace_) {
-  if (namespace_ == "default") return;
-  throw Error(ErrorCode::not_found, "NAMESPACE_NOT_FOUND",
-              "there is no such namespace; only \"default\" exists");
-}
-
-Error run_not_found(const WorkflowExecution& execution) {
-  std::string message = "no workflow with id " + execution.workflow_id.value;
-  if (!execution.run_id.empty()) message += " and run id " + execution.run_id.value;
-  return not_found("WORKFLOW_NOT_FOUND", message + " was found");
-}
 
 Error already_completed() {
   return not_found("WORKFLOW_ALREADY_COMPLETED", "workflow execution already completed");
@@ -63,11 +50,17 @@ StartWorkflowExecutionResponse start_response(const core::RunState& run, bool st
 
 }  // namespace
 
+Error Service::run_not_found(const WorkflowExecution& execution) {
+  std::string message = "no workflow with id " + execution.workflow_id.value;
+  if (!execution.run_id.empty()) message += " and run id " + execution.run_id.value;
+  return not_found("WORKFLOW_NOT_FOUND", message + " was found");
+}
+
 // The run a request means: that very run, or the current one of the id, or of the chain that began
 // with first_run_id.
 core::RunState& Service::target(Change& change, const std::string& namespace_,
                                 const WorkflowExecution& execution, const RunId& first_run_id) {
-  check_namespace(namespace_);
+  core::check_namespace(namespace_);
   core::check_workflow_id(execution.workflow_id, options_.limits);
   const bool by_chain = !first_run_id.empty();
   core::RunState* run = execution.run_id.empty() || by_chain
@@ -104,7 +97,7 @@ bool same_request(const event::WorkflowExecutionStarted& made,
 // Whether it is this very request, repeated, that has made the run.
 bool Service::is_repeated(const core::RunState& run, const StartWorkflowExecutionRequest& request) {
   if (request.request_id.empty() || run.started.request_id != request.request_id) return false;
-  const std::string first = history_text(run.number, 1, 2);
+  const std::string first = history_text(run, 1, 2);
   const auto events = read_json<std::vector<Event>>(first);
   ENSURE(events.size() == 1);
   if (same_request(std::get<event::WorkflowExecutionStarted>(events[0].attributes), request)) {
@@ -160,7 +153,7 @@ void Service::carry_trace(std::optional<Header>& header) const {
 void Service::start(StartWorkflowExecutionRequest request,
                     Done<StartWorkflowExecutionResponse> done) {
   submit(done, [this, request = std::move(request), done]() mutable {
-    check_namespace(request.namespace_);
+    core::check_namespace(request.namespace_);
     core::check_start(request, options_.limits);
     if (request.permit) {
       throw Error(ErrorCode::unimplemented, "FIELD_UNSUPPORTED",
@@ -246,7 +239,7 @@ StartWorkflowExecutionRequest start_part(SignalWithStartWorkflowExecutionRequest
 void Service::signal_with_start(SignalWithStartWorkflowExecutionRequest request,
                                 Done<SignalWithStartWorkflowExecutionResponse> done) {
   submit(done, [this, request = std::move(request), done]() mutable {
-    check_namespace(request.namespace_);
+    core::check_namespace(request.namespace_);
     core::check_name(request.signal_name, "signalName", options_.limits);
     core::check_payloads(request.signal_input, "signalInput", options_.limits);
     if (core::has_permit_prefix(request.workflow_id)) {
@@ -433,157 +426,6 @@ void Service::describe(DescribeWorkflowExecutionRequest request,
     Change change(parts_, now_);
     reply(done, describe_run(target(change, request.namespace_, request.execution)));
   });
-}
-
-// --- History ---
-
-namespace {
-
-struct PageToken {
-  RunNumber run;
-  std::int64_t from_event_id = 1;
-};
-
-Bytes encode_page(const PageToken& token) {
-  return Bytes{std::to_string(token.run.value) + "." + std::to_string(token.from_event_id)};
-}
-
-PageToken decode_page(const Bytes& bytes) {
-  const std::string& text = bytes.value;
-  const auto dot = text.find('.');
-  const bool digits = !text.empty() && text.size() < 40 && dot != std::string::npos && dot > 0 &&
-                      dot < 19 && text.size() - dot - 1 > 0 && text.size() - dot - 1 < 19 &&
-                      text.find_first_not_of("0123456789.") == std::string::npos &&
-                      text.rfind('.') == dot;
-  if (!digits) {
-    throw invalid_argument("PAGE_TOKEN_INVALID",
-                           "nextPageToken is not one that this server gave; begin without it");
-  }
-  return {RunNumber{std::stoll(text.substr(0, dot))}, std::stoll(text.substr(dot + 1))};
-}
-
-}  // namespace
-
-// The stored text of events [from, to), spliced.
-std::string Service::history_text(RunNumber run, std::int64_t from_event_id,
-                                  std::int64_t to_event_id) {
-  std::string text = "[";
-  const auto add = [&](std::string_view events) {
-    if (text.size() > 1) text += ',';
-    text += events;
-  };
-  const std::vector<store::HistoryBatch> batches = store_.history(run, from_event_id, to_event_id);
-  for (std::size_t i = 0; i < batches.size(); ++i) {
-    const store::HistoryBatch& batch = batches[i];
-    std::int64_t id = batch.first_event_id;
-    // It ends where the next begins, if there is one.
-    const bool ends_in_time =
-        i + 1 < batches.size() && batches[i + 1].first_event_id <= to_event_id;
-    if (id >= from_event_id && ends_in_time) {
-      add(batch.events);
-      continue;
-    }
-    for (const std::string_view event : split_events(batch.events)) {
-      if (id >= from_event_id && id < to_event_id) add(event);
-      ++id;
-    }
-  }
-  text += ']';
-  if (from_event_id > 1 || to_event_id < 2) return text;
-  const core::RunState* state = cache_.find(run);
-  return state != nullptr && is_held_with_token(*state) ? without_request_id(text) : text;
-}
-
-// A page, or nothing if the caller wants to wait for what has not happened yet.
-std::optional<GetWorkflowExecutionHistoryResponse> Service::history_page(
-    const GetWorkflowExecutionHistoryRequest& request, RunNumber number) {
-  const core::RunState* run = cache_.find(number);
-  if (run == nullptr) throw run_not_found(request.execution);
-  PageToken token{number, 1};
-  if (!request.next_page_token.value.empty()) token = decode_page(request.next_page_token);
-  if (token.run != number) {
-    throw invalid_argument("PAGE_TOKEN_INVALID", "nextPageToken belongs to another run");
-  }
-  GetWorkflowExecutionHistoryResponse response;
-  const std::int64_t end = run->next_event_id;
-  if (request.history_event_filter_type == HistoryEventFilterType::close_event) {
-    if (run->is_open() && request.wait_new_event) return std::nullopt;
-    response.history.events.text = history_text(number, end - 1, end);
-    return response;
-  }
-  constexpr std::int64_t page_events_max = 1'000;
-  std::int64_t size = request.maximum_page_size;
-  if (size <= 0 || size > page_events_max) size = page_events_max;
-  if (token.from_event_id >= end && run->is_open() && request.wait_new_event) return std::nullopt;
-  const std::int64_t to = std::min(end, token.from_event_id + size);
-  response.history.events.text = history_text(number, token.from_event_id, to);
-  if (to < end || (run->is_open() && request.wait_new_event)) {
-    response.next_page_token = encode_page({number, to});
-  }
-  return response;
-}
-
-std::int64_t Service::history(GetWorkflowExecutionHistoryRequest request,
-                              Done<GetWorkflowExecutionHistoryResponse> done) {
-  const std::int64_t id = ++last_wait_id_;
-  submit_read(done, [this, id, request = std::move(request), done] {
-    Change change(parts_, now_);
-    // A page token pins the run, whatever is current by now.
-    RunNumber number;
-    if (!request.next_page_token.value.empty()) {
-      check_namespace(request.namespace_);
-      number = decode_page(request.next_page_token).run;
-      const core::RunState* run = change.find(number);
-      if (run == nullptr || run->workflow_id != request.execution.workflow_id) {
-        throw invalid_argument("PAGE_TOKEN_INVALID", "nextPageToken belongs to another run");
-      }
-    } else {
-      number = target(change, request.namespace_, request.execution).number;
-    }
-    if (auto page = history_page(request, number)) {
-      reply(done, std::move(*page));
-      return;
-    }
-    if (gone_early_.contains(id)) return;
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    history_waits_.emplace(id, HistoryWait{request, number, done, deadline});
-    history_waits_by_run_.emplace(number, id);
-  });
-  return id;
-}
-
-void Service::wake_history_waits(const Change& change) {
-  if (history_waits_.empty()) return;
-  for (const RunNumber number : change.touched_runs()) {
-    if (!change.has_new_events(number)) continue;
-    const auto [begin, end] = history_waits_by_run_.equal_range(number);
-    for (auto it = begin; it != end;) {
-      HistoryWait& wait = history_waits_.at(it->second);
-      auto page = history_page(wait.request, number);
-      if (!page) {
-        ++it;
-        continue;
-      }
-      reply(wait.done, std::move(*page));
-      history_waits_.erase(it->second);
-      it = history_waits_by_run_.erase(it);
-    }
-  }
-}
-
-// After a batch that came to nothing: runs it had started are gone, and their numbers will be given
-// again.
-void Service::drop_lost_history_waits(const Error& error) {
-  for (auto it = history_waits_by_run_.begin(); it != history_waits_by_run_.end();) {
-    if (cache_.find(it->first) != nullptr) {
-      ++it;
-      continue;
-    }
-    const auto wait = history_waits_.find(it->second);
-    refuse(wait->second.done, error);
-    history_waits_.erase(wait);
-    it = history_waits_by_run_.erase(it);
-  }
 }
 
 }  // namespace permit::service

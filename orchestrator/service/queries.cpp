@@ -106,7 +106,7 @@ PollWorkflowTaskQueueResponse Service::query_task_for(const core::RunState& run,
   response.started_event_id = run.last_completed_started_id;
   response.attempt = 1;
   response.workflow_execution_task_queue = run.started.task_queue;
-  response.history = RawHistory{RawJson{history_text(run.number, 1, run.next_event_id)}};
+  response.history = RawHistory{RawJson{history_text(run, 1, run.next_event_id)}};
   response.query = wait.query;
   return response;
 }

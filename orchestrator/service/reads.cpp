@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "orchestrator/core/validate.h"
+#include "orchestrator/store/courtesy.h"
 #include "orchestrator/store/list_filter.h"
 
 namespace permit::service {
@@ -13,9 +14,8 @@ namespace {
 constexpr std::size_t jobs_max = 1'000;
 constexpr int niceness = 10;  // who lists waits for who writes, if there are not enough cores
 
-void check_namespace(const std::string& namespace_) {
-  if (namespace_ == "default") return;
-  throw not_found("NAMESPACE_NOT_FOUND", "there is no such namespace; only \"default\" exists");
+Error full() {
+  return resource_exhausted("READS_LIMIT", "too many lists are being read; try again later");
 }
 
 store::HoldState hold_state(const std::string& state) {
@@ -85,30 +85,17 @@ void Reads::push(Job job) {
   wake_.notify_one();
 }
 
-void Reads::enqueue(Job job) {
-  if (is_full()) {
-    throw resource_exhausted("READS_LIMIT", "too many lists are being read; try again later");
-  }
+void Reads::read_settled(Done<std::string> done, Read read) {
+  if (is_full()) throw full();
   ++unsettled_;
-  store_.when_settled([this, job = std::move(job)] {
+  store_.when_settled([this, job = job_of(std::move(done), std::move(read))] {
     --unsettled_;
     push(job);
   });
 }
 
-void Reads::aside(std::function<void()> work, std::function<void()> then) {
-  if (is_full()) {
-    work();
-    return then();
-  }
-  push([work = std::move(work), then = std::move(then)](store::Reader&) {
-    work();
-    return then;
-  });
-}
-
-void Reads::submit(Done<std::string> done, std::function<std::string(store::Reader&)> read) {
-  enqueue([this, done = std::move(done), read = std::move(read)](store::Reader& reader) {
+Reads::Job Reads::job_of(Done<std::string> done, Read read) {
+  return [this, done = std::move(done), read = std::move(read)](store::Reader& reader) {
     const auto began = std::chrono::steady_clock::now();
     Result<std::string> result = Error(ErrorCode::internal, "INTERNAL", "Internal error");
     std::string bug;
@@ -137,13 +124,13 @@ void Reads::submit(Done<std::string> done, std::function<std::string(store::Read
       }
       done(std::move(result));
     };
-  });
+  };
 }
 
 void Reads::list_runs(ListWorkflowExecutionsRequest request, PayloadForm form,
                       Done<std::string> done) {
-  check_namespace(request.namespace_);
-  submit(std::move(done), [request = std::move(request), form](store::Reader& reader) {
+  core::check_namespace(request.namespace_);
+  read_settled(std::move(done), [request = std::move(request), form](store::Reader& reader) {
     return to_json(reader.list_runs(request.namespace_, store::parse_list_filter(request.query),
                                     request.page_size, request.next_page_token),
                    form);
@@ -151,15 +138,15 @@ void Reads::list_runs(ListWorkflowExecutionsRequest request, PayloadForm form,
 }
 
 void Reads::count_runs(CountWorkflowExecutionsRequest request, Done<std::string> done) {
-  check_namespace(request.namespace_);
-  submit(std::move(done), [request = std::move(request)](store::Reader& reader) {
+  core::check_namespace(request.namespace_);
+  read_settled(std::move(done), [request = std::move(request)](store::Reader& reader) {
     return to_json(CountWorkflowExecutionsResponse{
         reader.count_runs(request.namespace_, store::parse_list_filter(request.query))});
   });
 }
 
 void Reads::list_permits(ListPermitsRequest request, PayloadForm form, Done<std::string> done) {
-  check_namespace(request.namespace_);
+  core::check_namespace(request.namespace_);
   if (!request.pool.empty()) core::check_pool_name(request.pool);
   store::HoldQuery query;
   query.pool = request.pool;
@@ -169,11 +156,19 @@ void Reads::list_permits(ListPermitsRequest request, PayloadForm form, Done<std:
   query.since = request.since;
   query.page_size = request.page_size;
   query.page_token = std::move(request.next_page_token);
-  submit(std::move(done), [query, form](store::Reader& reader) {
+  read_settled(std::move(done), [query, form](store::Reader& reader) {
     store::HoldPage page = reader.list_holds(query);
     return to_json(ListPermitsResponse{std::move(page.permits), std::move(page.next_page_token)},
                    form);
   });
+}
+
+void Reads::history(HistoryPart part, PayloadForm form, Done<std::string> done) {
+  if (is_full()) return done(full());
+  push(job_of(std::move(done), [part = std::move(part), form](store::Reader& reader) {
+    store::Courtesy courtesy;
+    return history_json(reader.histories(), part, form, [&courtesy] { courtesy.step(); });
+  }));
 }
 
 }  // namespace permit::service

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "orchestrator/protocol/json.h"
+#include "orchestrator/service/history_part.h"
 #include "orchestrator/service/service.h"
 #include "orchestrator/store/reader.h"
 
@@ -36,8 +37,8 @@ class Reads {
   void list_runs(ListWorkflowExecutionsRequest request, PayloadForm form, Done<std::string> done);
   void count_runs(CountWorkflowExecutionsRequest request, Done<std::string> done);
   void list_permits(ListPermitsRequest request, PayloadForm form, Done<std::string> done);
-  // What takes a while and needs no database: `then` runs on the engine thread when it is done.
-  void aside(std::function<void()> work, std::function<void()> then);
+  // A page of GetWorkflowExecutionHistoryResponse, which waits for no other commits.
+  void history(HistoryPart part, PayloadForm form, Done<std::string> done);
 
   // How long the answers took to read, and how many reads failed by no fault of who asked.
   const Histogram<histogram_bounds::store>& latency() const { return latency_; }
@@ -46,9 +47,11 @@ class Reads {
  private:
   using Job = std::function<std::function<void()>(store::Reader&)>;
 
-  void submit(Done<std::string> done, std::function<std::string(store::Reader&)> read);
+  using Read = std::function<std::string(store::Reader&)>;
+  Job job_of(Done<std::string> done, Read read);
+  // When what has been committed is in the tables.
+  void read_settled(Done<std::string> done, Read read);
   bool is_full();
-  void enqueue(Job job);
   void push(Job job);
   void thread_main(const store::Database::Options& options);
   void answer_jobs(store::Reader& reader);

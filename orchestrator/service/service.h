@@ -73,8 +73,8 @@ class Service {
   void describe(DescribeWorkflowExecutionRequest request,
                 Done<DescribeWorkflowExecutionResponse> done);
   // May wait for new events; the id is for forget_poll().
-  std::int64_t history(GetWorkflowExecutionHistoryRequest request,
-                       Done<GetWorkflowExecutionHistoryResponse> done);
+  std::int64_t history(GetWorkflowExecutionHistoryRequest request, Done<HistoryPart> done);
+  store::HistoryTable& history_table() { return store_.history_table(); }  // for small parts
 
   // Waits for a worker's answer, 10 s at most; the id is for forget_poll().
   std::int64_t query(QueryWorkflowRequest request, Done<QueryWorkflowResponse> done);
@@ -242,9 +242,13 @@ class Service {
   bool is_repeated(const core::RunState& run, const StartWorkflowExecutionRequest& request);
   PollWorkflowTaskQueueResponse task_for(const core::RunState& state);
   PollActivityTaskQueueResponse activity_for(const core::RunState& state, std::int64_t id);
-  std::optional<GetWorkflowExecutionHistoryResponse> history_page(
-      const GetWorkflowExecutionHistoryRequest& request, RunNumber number);
-  std::string history_text(RunNumber run, std::int64_t from_event_id, std::int64_t to_event_id);
+  std::optional<HistoryPart> history_page(const GetWorkflowExecutionHistoryRequest& request,
+                                          RunNumber number);
+  HistoryPart history_part(const core::RunState& run, std::int64_t from_event_id,
+                           std::int64_t to_event_id);
+  std::string history_text(const core::RunState& run, std::int64_t from_event_id,
+                           std::int64_t to_event_id);
+  static Error run_not_found(const WorkflowExecution& execution);
   void reject_completion(const RespondWorkflowTaskCompletedRequest& request,
                          const core::CommandRejected& rejected);
   // What is to be done to a pending activity once it is found; finishes the change and replies.

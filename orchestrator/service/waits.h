@@ -8,6 +8,7 @@
 
 #include "orchestrator/protocol/pools.h"
 #include "orchestrator/protocol/request.h"
+#include "orchestrator/service/history_part.h"
 #include "orchestrator/service/job.h"
 #include "orchestrator/service/meter.h"
 
@@ -17,7 +18,7 @@ namespace permit::service {
 struct HistoryWait {
   GetWorkflowExecutionHistoryRequest request;
   RunNumber run;
-  Done<GetWorkflowExecutionHistoryResponse> done;
+  Done<HistoryPart> done;
   std::chrono::steady_clock::time_point deadline;
 };
 

@@ -185,10 +185,9 @@ void Service::expire_polls(SteadyClock::time_point now) {
     forget_poll(id);
     // Nothing new: an empty page with the same place.
     wait.request.wait_new_event = false;
-    GetWorkflowExecutionHistoryResponse response;
-    response.history.events.text = "[]";
-    response.next_page_token = wait.request.next_page_token;
-    wait.done(std::move(response));
+    HistoryPart nothing;
+    nothing.next_page_token = wait.request.next_page_token;
+    wait.done(std::move(nothing));
   }
   expire_acquire_waits(now);
   expire_queries(now);
@@ -215,7 +214,7 @@ PollWorkflowTaskQueueResponse Service::task_for(const core::RunState& state) {
   // A sticky worker has what came before; others begin at the beginning.
   const bool continues = task.on_sticky_queue && state.last_completed_started_id > 0;
   const std::int64_t from = continues ? state.last_completed_started_id + 1 : 1;
-  std::string text = history_text(state.number, from, state.next_event_id);
+  std::string text = history_text(state, from, state.next_event_id);
   for (const Event& event : core::transient_events(state, options_.limits)) {
     text.pop_back();
     if (text.size() > 1) text += ',';

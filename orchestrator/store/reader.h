@@ -16,6 +16,7 @@
 #include "orchestrator/protocol/pools.h"
 #include "orchestrator/protocol/request.h"
 #include "orchestrator/store/database.h"
+#include "orchestrator/store/history_table.h"
 #include "orchestrator/store/list_filter.h"
 
 namespace permit::store {
@@ -65,6 +66,8 @@ class Reader {
                      std::int64_t page_size = 0, const Bytes& page_token = {});
   std::int64_t count_runs(const std::string& namespace_, const ListFilter& filter);
 
+  HistoryTable& histories() { return histories_; }  // without an end to it: a page is bounded
+
   HoldPage list_holds(const HoldQuery& query);
   std::vector<HoldCount> hold_counts(const PoolName& pool);  // absent: of all pools
 
@@ -74,6 +77,7 @@ class Reader {
   std::unique_ptr<Database> own_;
   Database& database_;
   Duration time_max_;
+  HistoryTable histories_{database_};
 };
 
 // --- The statements, for the test that asks SQLite how it runs them ---

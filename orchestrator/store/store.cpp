@@ -9,7 +9,6 @@
 
 #include "orchestrator/protocol/ensure.h"
 #include "orchestrator/store/disk_space.h"
-#include "orchestrator/store/packed_events.h"
 #include "orchestrator/store/row_values.h"
 #include "orchestrator/store/store_statements.h"
 
@@ -135,49 +134,30 @@ std::vector<HistoryBatch> Store::history(RunNumber number) {
   const PendingRows::Run* pending = pending_.run(number);
   std::vector<HistoryBatch> batches;
   if (pending == nullptr || (!pending->is_new && !pending->is_deleted)) {
-    batches = read_history(sql_->history.bind(first_place(number), end_of_places(number)), number);
+    batches = sql_->history.of(number);
   }
   if (pending == nullptr) return batches;
   for (const auto& added : pending->history) batches.push_back(added.batch());
   return batches;
 }
 
-std::vector<HistoryBatch> Store::history(RunNumber number, std::int64_t from_event_id,
-                                         std::int64_t to_event_id) {
+HistoryTable& Store::history_table() { return sql_->history; }
+
+std::vector<PendingRows::Run::Events> Store::pending_history(RunNumber number,
+                                                             std::int64_t from_event_id,
+                                                             std::int64_t to_event_id) const {
+  std::vector<PendingRows::Run::Events> part;
   const PendingRows::Run* pending = pending_.run(number);
-  std::vector<HistoryBatch> batches;
-  if (pending == nullptr || (!pending->is_new && !pending->is_deleted)) {
-    const auto place = [number](std::int64_t event_id) {
-      return first_place(number) + std::clamp(event_id, std::int64_t{0}, places_of_a_run);
-    };
-    batches = read_history(
-        sql_->history_part.bind(first_place(number), place(from_event_id), place(to_event_id)),
-        number);
-  }
-  if (pending == nullptr) return batches;
+  if (pending == nullptr) return part;
   // A batch that begins before may reach into the part, unless the next begins before, too.
   const auto& added = pending->history;
   for (auto batch = added.begin(); batch != added.end(); ++batch) {
     if (batch->first_event_id >= to_event_id) break;
     const auto next = std::next(batch);
     if (next != added.end() && next->first_event_id <= from_event_id) continue;
-    batches.push_back(batch->batch());
+    part.push_back(*batch);
   }
-  return batches;
-}
-
-std::vector<HistoryBatch> Store::read_history(Statement::Cursor rows, RunNumber number) {
-  std::vector<HistoryBatch> batches;
-  while (rows.step()) {
-    const std::optional<std::string> text = unpack_events(rows.blob(1));
-    auto added = text ? split_batches(rows.i64(0), *text) : std::nullopt;
-    if (!added || text->find('\0') != std::string::npos) {
-      throw Damaged(SQLITE_CORRUPT, "the events of run " + std::to_string(number.value) +
-                                        " are not as they were written: the disk has lost a part");
-    }
-    std::move(added->begin(), added->end(), std::back_inserter(batches));
-  }
-  return batches;
+  return part;
 }
 
 std::vector<ActivityRow> Store::activities(RunNumber number) {

@@ -23,6 +23,7 @@
 #include "orchestrator/store/ballast.h"
 #include "orchestrator/store/commit_mark.h"
 #include "orchestrator/store/database.h"
+#include "orchestrator/store/history_table.h"
 #include "orchestrator/store/pending_rows.h"
 #include "orchestrator/store/redo_log.h"
 #include "orchestrator/store/row_writer.h"
@@ -83,8 +84,11 @@ class Store {
   // --- Reading; sees the open batch ---
   std::optional<RunRow> run(RunNumber number);
   std::vector<HistoryBatch> history(RunNumber number);
-  std::vector<HistoryBatch> history(RunNumber number, std::int64_t from_event_id,
-                                    std::int64_t to_event_id);
+  // Of events [from, to): what commits have added, and what the tables had before; see HistoryPart.
+  std::vector<PendingRows::Run::Events> pending_history(RunNumber number,
+                                                        std::int64_t from_event_id,
+                                                        std::int64_t to_event_id) const;
+  HistoryTable& history_table();
   std::vector<ActivityRow> activities(RunNumber number);
   std::optional<RunNumber> open_run(const std::string& namespace_, const WorkflowId& id);
   std::optional<RunNumber> latest_run(const std::string& namespace_, const WorkflowId& id);
@@ -201,7 +205,6 @@ class Store {
   template <class Visit>
   void for_each_due(Time until, const Visit& visit);
   RunRow read_run(Statement::Cursor& row);
-  std::vector<HistoryBatch> read_history(Statement::Cursor rows, RunNumber number);
   bool is_deleted(RunNumber number) const;
   const RunRow* pending_row(RunNumber number) const;
   std::int64_t change_of(bool (*counts)(const RunRow&));

@@ -1,6 +1,7 @@
 // The statements by which Store reads; RowWriter has those that write. Private to store.cpp.
 #pragma once
 
+#include "orchestrator/store/history_table.h"
 #include "orchestrator/store/row_values.h"
 #include "orchestrator/store/store.h"
 
@@ -16,15 +17,7 @@ struct Store::Statements {
   Database& database;
 
   Statement run{database, "SELECT " RUN_COLUMNS " FROM runs WHERE number = ?"};
-  Statement history{database,
-                    "SELECT first_event_id, events FROM history "
-                    "WHERE place > ? AND place < ? ORDER BY place"};
-  Statement history_part{database,
-                         "SELECT first_event_id, events FROM history "
-                         "WHERE place >= coalesce((SELECT max(place) FROM history "
-                         "WHERE place > ?1 AND place <= ?2), ?1) "
-                         "AND place < ?3 "
-                         "ORDER BY place"};
+  HistoryTable history{database};
   Statement activities{database,
                        "SELECT scheduled_event_id, offered_on, attempt FROM activities "
                        "WHERE run = ?"};

@@ -180,8 +180,9 @@ TEST_CASE("a file that has no room for seals is taken for one only if its versio
     REQUIRE(history.size() == 2);
     CHECK(history[1].first_event_id == 3);
     CHECK(history[1].events == "b");
-    CHECK(store.history(RunNumber{7}, 2, 3).size() == 1);  // event 2 is of the first batch
-    CHECK(store.history(RunNumber{7}, 4, 99).at(0).events == "b");
+    CHECK(store.history_table().of(RunNumber{7}, 2, 3).size() ==
+          1);  // event 2 is of the first batch
+    CHECK(store.history_table().of(RunNumber{7}, 4, 99).at(0).events == "b");
     CHECK(store.history(RunNumber{6}).empty());
     commit(store);
   }
@@ -212,7 +213,7 @@ TEST_CASE("the histories of version 5 are packed") {
   CHECK(history[0].events == "a");
   CHECK(history[1].first_event_id == 3);
   CHECK(history[1].events == "{\"eventId\":\"3\"}");
-  CHECK(store.history(RunNumber{7}, 2, 3).size() == 1);
+  CHECK(store.history_table().of(RunNumber{7}, 2, 3).size() == 1);
 }
 
 TEST_CASE("what the indexes of version 6 did not have yet is found") {
