@@ -85,11 +85,16 @@ Waiter& Pools::acquire(Change& change, const AcquireRequest& request) {
   core::check_pool_name(request.pool);
   core::check_name(request.request_id, "requestId", change.limits());
   core::check_optional_name(request.holder, "holder", change.limits());
-  if (find(request.pool) == nullptr) throw unknown(request.pool);
-  Pool& pool = this->pool(request.pool);
+  load();
+  const auto found = pools_.find(request.pool);
+  if (found == pools_.end()) throw unknown(request.pool);
+  dirty_ = true;
+  Pool& pool = found->second;
   Waiter waiter = waiter_for(request, pool.settings.order, change.now(), change.limits());
-  if (Waiter* known = ticket(request.pool, request.request_id)) {
-    if (same_request(*known, waiter)) return *known;
+  const auto asked = pool.tickets.find(request.request_id);
+  if (asked != pool.tickets.end()) {
+    Waiter& known = *ticket(pool, asked->second);
+    if (same_request(known, waiter)) return known;
     throw Error(ErrorCode::already_exists, "REQUEST_ID_REUSED",
                 "this requestId was used for another acquire; use a fresh one");
   }
@@ -283,8 +288,7 @@ void Pools::remove(Change& change, const PoolName& name) {
                                   " waiters; drain it and wait until they are gone");
   }
   for (const auto& [id, sleeper] : pool.sleepers) erase_row(change, id);
-  due_.erase({due_of_[name], name});
-  due_of_.erase(name);
+  set_due(pool, never);
   pools_.erase(name);
   PoolNews& news = news_[name];
   news.settings = true;

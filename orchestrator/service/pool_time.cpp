@@ -206,11 +206,10 @@ void Pools::schedule(Pool& pool) {
   set_due(pool, due);
 }
 
-void Pools::set_due(const Pool& pool, Time due) {
-  Time& known = due_of_.try_emplace(pool.name, never).first->second;
-  if (known == due) return;
-  due_.erase({known, pool.name});
-  known = due;
+void Pools::set_due(Pool& pool, Time due) {
+  if (pool.due == due) return;
+  due_.erase({pool.due, pool.name});
+  pool.due = due;
   if (due != never) due_.emplace(due, pool.name);
 }
 

@@ -80,7 +80,6 @@ void Pools::forget() {
   ticket_of_permit_.clear();
   pool_of_waiter_.clear();
   due_.clear();
-  due_of_.clear();
   woken_in_.clear();
   settled_.clear();
   news_.clear();

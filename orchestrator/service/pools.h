@@ -76,6 +76,7 @@ class Pools {
     std::map<std::int64_t, Sleeper> sleepers;     // by row id
     std::map<RunNumber, Time> woken;              // outstanding wakes and when they lapse
     bool woken_known = false;                     // not yet: the next batch looks whom to wake
+    Time due = never;                             // as in due_
   };
 
   Pools(store::Store& store, std::uint64_t seed);
@@ -194,7 +195,7 @@ class Pools {
   void record(const Change& change, Pool& pool, PoolChange done, const std::string& removed = "");
   const Sleeper* sleeper_to_wake(const Pool& pool) const;
   void schedule(Pool& pool);
-  void set_due(const Pool& pool, Time due);
+  void set_due(Pool& pool, Time due);
   void set_rate(Pool& pool, const PoolRate& rate, Time now);
   bool take_tokens(Change& change, Pool& pool, std::size_t count);
   Time next_token(const Pool& pool) const;
@@ -208,7 +209,6 @@ class Pools {
   std::map<RunNumber, std::int64_t> ticket_of_permit_;
   std::map<std::int64_t, PoolName> pool_of_waiter_;
   std::set<std::pair<Time, PoolName>> due_;
-  std::map<PoolName, Time> due_of_;
   std::map<RunNumber, std::set<PoolName>> woken_in_;  // pools that may have it in `woken`
   std::vector<Settled> settled_;
   std::map<PoolName, PoolNews> news_;
