@@ -1,9 +1,9 @@
-// Lists, counts and the ledger: reads that may take a while, on a thread of their own with a
-// read-only connection, so that no start waits behind a list; it yields to the engine thread where
-// there are not enough cores. Jobs go in and finished answers come back through queues; nothing
-// else is shared. A job waits until what was committed before it is in the tables. A database in
-// memory has one connection only, and then the reads run on the engine thread, bounded in time like
-// the others.
+// Lists, counts, the ledger and large pages of histories: reads that may take a while, on a thread
+// of their own with a read-only connection, so that no start waits behind a list; it yields to the
+// engine thread where there are not enough cores. Jobs go in and finished answers come back through
+// queues; nothing else is shared but records of commits, which do not change any more. A list waits
+// until what was committed before it is in the tables. A database in memory has one connection
+// only, and then the reads run on the engine thread, bounded in time like the others.
 #pragma once
 
 #include <condition_variable>
@@ -46,8 +46,8 @@ class Reads {
 
  private:
   using Job = std::function<std::function<void()>(store::Reader&)>;
-
   using Read = std::function<std::string(store::Reader&)>;
+
   Job job_of(Done<std::string> done, Read read);
   // When what has been committed is in the tables.
   void read_settled(Done<std::string> done, Read read);
