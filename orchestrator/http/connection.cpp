@@ -167,7 +167,7 @@ bool Connection::reads() const {
 void Connection::watch() {
   if (phase_ == Phase::closed) return;
   const Readiness awaited =
-      (reads() ? wire_.reads_when() : not_ready) | (writes() ? writable : not_ready);
+      (reads() ? wire_.reads_when() : not_ready) | (writes() ? wire_.writes_when() : not_ready);
   if (awaited == awaited_) return;
   awaited_ = awaited;
   shared_.ready_set.change(wire_.socket(), awaited, *this);
@@ -176,8 +176,11 @@ void Connection::watch() {
 void Connection::on_ready(Readiness ready) {
   const std::shared_ptr<Connection> self = shared_from_this();
   const bool is_broken = (ready & broken) != 0;
-  if (is_broken && !reads() && !writes()) return close();
-  if (writes() && (is_broken || (ready & writable) != 0)) on_writable();
+  if (is_broken && !reads() && !writes()) {
+    input_ended_ = true;
+    return close();
+  }
+  if (writes() && (is_broken || (ready & wire_.writes_when()) != 0)) on_writable();
   if (phase_ == Phase::closed) return;
   if (reads() && (is_broken || (ready & wire_.reads_when()) != 0)) on_readable();
   watch();

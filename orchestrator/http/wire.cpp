@@ -186,9 +186,11 @@ std::size_t Wire::write_tls(std::string_view bytes, error_code& error) {
     std::size_t size = 0;
     const int result = SSL_write_ex(tls_.get(), bytes.data() + sent, bytes.size() - sent, &size);
     write_blocked_ = result != 1;
+    write_wants_read_ = false;
     if (result != 1) {
       const bool reading_waits = read_wants_write_;
       error = error_of(result);
+      write_wants_read_ = error == asio::error::would_block && !read_wants_write_;
       read_wants_write_ = reading_waits;
       break;
     }
@@ -207,6 +209,7 @@ void Wire::say_goodbye() {
 
 void Wire::end_sending(error_code& error) {
   say_goodbye();
+  read_wants_write_ = false;
   size_of(::shutdown(socket_, SHUT_WR), error);
 }
 

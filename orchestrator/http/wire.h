@@ -40,10 +40,11 @@ class Wire {
   std::string handshake_failure() const { return failure_; }
 
   // Both fail with would_block if there is nothing to read, or no room; then what to wait for is
-  // reads_when() or writability. What a write that would block was given is to be given again.
+  // reads_when() or writes_when(). What a write that would block was given is to be given again.
   std::size_t read_some(std::span<char> room, Error& error);
   std::size_t write_some(std::string_view head, std::string_view body, Error& error);
   Readiness reads_when() const { return read_wants_write_ ? writable : readable; }
+  Readiness writes_when() const { return write_wants_read_ ? readable : writable; }
 
   // Ends our side. What still comes is to be discarded with discard_some().
   void end_sending(Error& error);
@@ -67,6 +68,7 @@ class Wire {
   std::string failure_;            // why the handshake failed
   bool established_ = false;       // the handshake is over, and nothing has failed since
   bool read_wants_write_ = false;  // an answer to the peer's change of keys has to leave first
+  bool write_wants_read_ = false;  // half of the peer's change of keys has come
   bool write_blocked_ = false;     // half a record waits to leave
 };
 
