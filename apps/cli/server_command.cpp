@@ -251,16 +251,23 @@ class Server {
     arm_timer();
     io_.run_one();
     timer_.cancel();
-    io_.poll();
+    take_ready();
     tell_manager();
     while (service_.run_batch()) {
-      io_.poll();
+      take_ready();
       if (service_.has_work()) attend();  // it may be long until there is none
     }
     if (virtual_time_) virtual_time_->step();
     attend();
     look_for_permit_worker();
     log_.flush();
+  }
+
+  // Not without end, whatever comes: the batch has to be decided, and time goes on.
+  void take_ready() {
+    constexpr int handlers_a_batch_max = 1'000;
+    for (int i = 0; i < handlers_a_batch_max && io_.poll_one() > 0; ++i) {
+    }
   }
 
   // To those who wait and watch, between batches.
