@@ -135,8 +135,12 @@ class TestEnvironment::InProcess : public Transport {
       service.history(
           std::move(read), [&service, done](service::Result<service::HistoryPart> part) {
             if (const auto* error = std::get_if<Error>(&part)) return done(*error);
-            done(history_json(service.history_table(), std::get<service::HistoryPart>(part),
-                              PayloadForm::long_form));
+            try {
+              done(history_json(service.history_table(), std::get<service::HistoryPart>(part),
+                                PayloadForm::long_form));
+            } catch (const Error& error) {
+              done(error);
+            }
           });
     });
   }

@@ -27,11 +27,14 @@ PageToken decode_page(const Bytes& bytes) {
                       dot < 19 && text.size() - dot - 1 > 0 && text.size() - dot - 1 < 19 &&
                       text.find_first_not_of("0123456789.") == std::string::npos &&
                       text.rfind('.') == dot;
-  if (!digits) {
+  const PageToken token = digits ? PageToken{RunNumber{std::stoll(text.substr(0, dot))},
+                                             std::stoll(text.substr(dot + 1))}
+                                 : PageToken{RunNumber{}, 0};
+  if (token.from_event_id < 1) {
     throw invalid_argument("PAGE_TOKEN_INVALID",
                            "nextPageToken is not one that this server gave; begin without it");
   }
-  return {RunNumber{std::stoll(text.substr(0, dot))}, std::stoll(text.substr(dot + 1))};
+  return token;
 }
 
 }  // namespace
@@ -40,12 +43,11 @@ HistoryPart Service::history_part(const core::RunState& run, std::int64_t from_e
                                   std::int64_t to_event_id) {
   HistoryPart part;
   part.run = run.number;
-  part.from_event_id = std::max(from_event_id, std::int64_t{1});
+  part.from_event_id = from_event_id;
   part.to_event_id = to_event_id;
   part.pending = store_.pending_history(run.number, from_event_id, to_event_id);
-  part.bytes = run.history_bytes / (run.next_event_id - 1) * (to_event_id - from_event_id);
-  part.hides_request_id =
-      from_event_id <= 1 && from_event_id < to_event_id && is_held_with_token(run);
+  part.bytes_max = run.history_bytes;
+  part.hides_request_id = from_event_id == 1 && to_event_id > 1 && is_held_with_token(run);
   return part;
 }
 

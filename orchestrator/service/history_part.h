@@ -20,7 +20,7 @@ struct HistoryPart {
   std::int64_t from_event_id = 1;
   std::int64_t to_event_id = 1;                          // not with it
   std::vector<store::PendingRows::Run::Events> pending;  // its last ones
-  std::int64_t bytes = 0;                                // about so many
+  std::int64_t bytes_max = 0;                            // of its text in the long form
   bool hides_request_id = false;  // of its first event: who knows it can ask for the holder's token
   Bytes next_page_token{};
 };

@@ -14,10 +14,6 @@ namespace {
 constexpr std::size_t jobs_max = 1'000;
 constexpr int niceness = 10;  // who lists waits for who writes, if there are not enough cores
 
-Error full() {
-  return resource_exhausted("READS_LIMIT", "too many lists are being read; try again later");
-}
-
 store::HoldState hold_state(const std::string& state) {
   if (state.empty()) return store::HoldState::any;
   if (state == "held") return store::HoldState::held;
@@ -86,7 +82,9 @@ void Reads::push(Job job) {
 }
 
 void Reads::read_settled(Done<std::string> done, Read read) {
-  if (is_full()) throw full();
+  if (is_full()) {
+    throw resource_exhausted("READS_LIMIT", "too many lists are being read; try again later");
+  }
   ++unsettled_;
   store_.when_settled([this, job = job_of(std::move(done), std::move(read))] {
     --unsettled_;
@@ -164,7 +162,6 @@ void Reads::list_permits(ListPermitsRequest request, PayloadForm form, Done<std:
 }
 
 void Reads::history(HistoryPart part, PayloadForm form, Done<std::string> done) {
-  if (is_full()) return done(full());
   push(job_of(std::move(done), [part = std::move(part), form](store::Reader& reader) {
     store::Courtesy courtesy;
     return history_json(reader.histories(), part, form, [&courtesy] { courtesy.step(); });

@@ -37,8 +37,10 @@ class Reads {
   void list_runs(ListWorkflowExecutionsRequest request, PayloadForm form, Done<std::string> done);
   void count_runs(CountWorkflowExecutionsRequest request, Done<std::string> done);
   void list_permits(ListPermitsRequest request, PayloadForm form, Done<std::string> done);
-  // A page of GetWorkflowExecutionHistoryResponse, which waits for no other commits.
+  // A page of GetWorkflowExecutionHistoryResponse, which waits for no other commits. Not while
+  // is_full(), when lists are refused.
   void history(HistoryPart part, PayloadForm form, Done<std::string> done);
+  bool is_full();
 
   // How long the answers took to read, and how many reads failed by no fault of who asked.
   const Histogram<histogram_bounds::store>& latency() const { return latency_; }
@@ -51,7 +53,6 @@ class Reads {
   Job job_of(Done<std::string> done, Read read);
   // When what has been committed is in the tables.
   void read_settled(Done<std::string> done, Read read);
-  bool is_full();
   void push(Job job);
   void thread_main(const store::Database::Options& options);
   void answer_jobs(store::Reader& reader);

@@ -380,6 +380,10 @@ def routes_and_parameters(world):
 
     history = "/workflows/honest/history?"
     page = base64.b64encode(b"1.1").decode()  # case 59: of another query, or made up
+    held = f"/workflows/{world.permit['id']}/history?maximumPageSize=1&nextPageToken="
+    run = base64.b64decode(world.client.get(held.rpartition("&")[0])["nextPageToken"]).split(b".")[0]
+    before_first = base64.b64encode(run + b".0").decode()
+    world.client.get(held + base64.b64encode(run + b".1").decode())
     world.all_refused(
         [
             get("/nothing", 404, "ROUTE_NOT_FOUND"),
@@ -403,6 +407,7 @@ def routes_and_parameters(world):
             get(history + "nextPageToken=!!", 400, "PAGE_TOKEN_INVALID"),
             get(history + "nextPageToken=Zm9yZ2Vk", 400, "PAGE_TOKEN_INVALID"),
             get(history + f"nextPageToken={page}", 400, "PAGE_TOKEN_INVALID"),  # another run's
+            get(held + before_first, 400, "PAGE_TOKEN_INVALID"),  # of what comes before all events
             get("/pools/gpv", 404, "POOL_NOT_FOUND", names="gpu"),
             get("/pools/gpu/waiters?page=2", 400, "PARAMETER_UNKNOWN"),
             get(NAMESPACE + "/permits/gpu:0", 400, "PERMIT_ID_INVALID"),
