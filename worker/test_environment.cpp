@@ -132,16 +132,11 @@ class TestEnvironment::InProcess : public Transport {
     auto read = read_json<GetWorkflowExecutionHistoryRequest>(request);
     service::Service& service = environment_.server_->service();
     return wait<std::string>([&](service::Done<std::string> done) {
-      service.history(
-          std::move(read), [&service, done](service::Result<service::HistoryPart> part) {
-            if (const auto* error = std::get_if<Error>(&part)) return done(*error);
-            try {
-              done(history_json(service.history_table(), std::get<service::HistoryPart>(part),
-                                PayloadForm::long_form));
-            } catch (const Error& error) {
-              done(error);
-            }
-          });
+      service.history(std::move(read), [&service,
+                                        done](service::Result<service::HistoryPart> part) {
+        if (const auto* error = std::get_if<Error>(&part)) return done(*error);
+        done(service.written_history(std::get<service::HistoryPart>(part), PayloadForm::long_form));
+      });
     });
   }
 

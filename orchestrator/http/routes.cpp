@@ -348,19 +348,14 @@ void Routes::take(const std::shared_ptr<Exchange>& unmeasured, bool is_own) {
   } catch (const Error& error) {
     reply_error(*exchange, error);
   } catch (const std::exception& bug) {
-    reply_error(*exchange, internal_error(bug));
+    LogLine line;
+    line.level = LogLine::Level::error;
+    line.event = "invariant_violated";
+    line.error = bug.what();
+    service_.log().write(line);
+    reply_error(*exchange, Error(ErrorCode::internal, "INTERNAL", "Internal error"));
   }
   service_.set_caller({});
-}
-
-// Which is in the log; who asked need not know more.
-Error Routes::internal_error(const std::exception& bug) {
-  LogLine line;
-  line.level = LogLine::Level::error;
-  line.event = "invariant_violated";
-  line.error = bug.what();
-  service_.log().write(line);
-  return Error(ErrorCode::internal, "INTERNAL", "Internal error");
 }
 
 void Routes::end_unauthorized() {

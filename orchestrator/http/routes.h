@@ -108,8 +108,6 @@ class Routes {
   void add_key_routes();
   void add_login_routes();
   void history(Call& call, GetWorkflowExecutionHistoryRequest request);
-  service::Result<std::string> written_history(const service::HistoryPart& part, PayloadForm form);
-  Error internal_error(const std::exception& bug);
   void acquire(Call& call, AcquireRequest request, int waiting_status);
   void server_status(Call& call);
   void readiness(Call& call);

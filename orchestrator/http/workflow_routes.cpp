@@ -2,7 +2,6 @@
 #include "orchestrator/http/call.h"
 #include "orchestrator/protocol/base64.h"
 #include "orchestrator/protocol/time_text.h"
-#include "orchestrator/store/errors.h"
 
 namespace permit::http {
 
@@ -257,20 +256,6 @@ void Routes::add_list_routes() {
       });
 }
 
-// After its batch, where nothing else would catch what it throws.
-service::Result<std::string> Routes::written_history(const service::HistoryPart& part,
-                                                     PayloadForm form) {
-  try {
-    return history_json(service_.history_table(), part, form);
-  } catch (const Error& error) {
-    return error;
-  } catch (const store::StoreFailed&) {
-    throw;  // ends the server
-  } catch (const std::exception& bug) {
-    return internal_error(bug);
-  }
-}
-
 void Routes::history(Call& call, GetWorkflowExecutionHistoryRequest request) {
   const bool waits = may_wait(request);
   const std::int64_t id = service_.history(
@@ -281,7 +266,7 @@ void Routes::history(Call& call, GetWorkflowExecutionHistoryRequest request) {
         if (part->bytes_max > written_at_once_max && !reads_.is_full()) {
           return reads_.history(std::move(*part), form, done);
         }
-        done(written_history(*part, form));
+        done(service_.written_history(*part, form));
       });
   if (waits) call.exchange->park();
   call.exchange->on_gone([this, id] { service_.forget_poll(id); });

@@ -112,6 +112,20 @@ std::int64_t Service::history(GetWorkflowExecutionHistoryRequest request, Done<H
   return id;
 }
 
+// After its batch, where nothing else would catch what it throws.
+Result<std::string> Service::written_history(const HistoryPart& part, PayloadForm form) {
+  try {
+    return history_json(store_.history_table(), part, form);
+  } catch (const Error& error) {
+    return error;
+  } catch (const store::StoreFailed&) {
+    throw;  // ends the server
+  } catch (const std::exception& bug) {
+    complain("invariant_violated", bug);
+    return Error(ErrorCode::internal, "INTERNAL", "Internal error");
+  }
+}
+
 void Service::wake_history_waits(const Change& change) {
   if (history_waits_.empty()) return;
   for (const RunNumber number : change.touched_runs()) {

@@ -74,7 +74,8 @@ class Service {
                 Done<DescribeWorkflowExecutionResponse> done);
   // May wait for new events; the id is for forget_poll().
   std::int64_t history(GetWorkflowExecutionHistoryRequest request, Done<HistoryPart> done);
-  store::HistoryTable& history_table() { return store_.history_table(); }  // for small parts
+  // As JSON, for small parts.
+  Result<std::string> written_history(const HistoryPart& part, PayloadForm form);
 
   // Waits for a worker's answer, 10 s at most; the id is for forget_poll().
   std::int64_t query(QueryWorkflowRequest request, Done<QueryWorkflowResponse> done);

@@ -143,18 +143,17 @@ std::vector<HistoryBatch> Store::history(RunNumber number) {
 
 HistoryTable& Store::history_table() { return sql_->history; }
 
-std::vector<PendingRows::Run::Events> Store::pending_history(RunNumber number,
-                                                             std::int64_t from_event_id,
-                                                             std::int64_t to_event_id) const {
+std::vector<PendingRows::Run::Events> Store::pending_history(RunNumber number, std::int64_t from,
+                                                             std::int64_t to) const {
   std::vector<PendingRows::Run::Events> part;
   const PendingRows::Run* pending = pending_.run(number);
   if (pending == nullptr) return part;
   // A batch that begins before may reach into the part, unless the next begins before, too.
   const auto& added = pending->history;
   for (auto batch = added.begin(); batch != added.end(); ++batch) {
-    if (batch->first_event_id >= to_event_id) break;
+    if (batch->first_event_id >= to) break;
     const auto next = std::next(batch);
-    if (next != added.end() && next->first_event_id <= from_event_id) continue;
+    if (next != added.end() && next->first_event_id <= from) continue;
     part.push_back(*batch);
   }
   return part;

@@ -85,9 +85,8 @@ class Store {
   std::optional<RunRow> run(RunNumber number);
   std::vector<HistoryBatch> history(RunNumber number);
   // Of events [from, to): what commits have added, and what the tables had before; see HistoryPart.
-  std::vector<PendingRows::Run::Events> pending_history(RunNumber number,
-                                                        std::int64_t from_event_id,
-                                                        std::int64_t to_event_id) const;
+  std::vector<PendingRows::Run::Events> pending_history(RunNumber number, std::int64_t from,
+                                                        std::int64_t to) const;
   HistoryTable& history_table();
   std::vector<ActivityRow> activities(RunNumber number);
   std::optional<RunNumber> open_run(const std::string& namespace_, const WorkflowId& id);
