@@ -13,13 +13,6 @@ constexpr std::int64_t written_at_once_max = 16'384;
 const std::string N = "/api/v1/namespaces/{namespace}";
 const std::string W = N + "/workflows/{workflow_id}";
 
-// Whether the answer may come when something has happened, and not at once.
-template <class Request>
-bool may_wait(const Request&) {
-  return true;
-}
-bool may_wait(const GetWorkflowExecutionHistoryRequest& request) { return request.wait_new_event; }
-
 // Path variables win over what the body says.
 template <class Request>
 Request request_of(Routes::Call& call) {
@@ -257,7 +250,7 @@ void Routes::add_list_routes() {
 }
 
 void Routes::history(Call& call, GetWorkflowExecutionHistoryRequest request) {
-  const bool waits = may_wait(request);
+  const bool waits = request.wait_new_event;
   const std::int64_t id = service_.history(
       std::move(request), [this, done = call.done_written<GetWorkflowExecutionHistoryResponse>(),
                            form = call.form](service::Result<service::HistoryPart>&& result) {
@@ -388,10 +381,8 @@ void Routes::waiting_rpc(Access access, const char* name, const std::string& sum
       Doc(access, summary).takes<Request>().template answers<Response>(),
       [this, method](Call& call) {
         call.form = PayloadForm::long_form;
-        auto request = call.body<Request>();
-        const bool waits = may_wait(request);
-        const std::int64_t id = (service_.*method)(std::move(request), call.done<Response>());
-        if (waits) call.exchange->park();
+        const std::int64_t id = (service_.*method)(call.body<Request>(), call.done<Response>());
+        call.exchange->park();
         call.exchange->on_gone([this, id] { service_.forget_poll(id); });
       });
 }
